@@ -1,0 +1,1 @@
+"""Engines: ways to run Whisper. Each implements ``pipeline.transcription.Engine``."""

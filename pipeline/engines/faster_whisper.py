@@ -1,0 +1,198 @@
+"""The reference engine: CTranslate2 through faster-whisper, one batch of slices at a time.
+
+Decoding runs without timestamp tokens: with them Whisper base was seen to skip sentences, and the word times come
+from the cross-attention (dynamic time warping) either way. The encoder runs once per slice, for language
+detection, decoding and alignment together.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import RetriableError, UsageError
+from pipeline.transcription import Decoding, Hypothesis, Request
+from pipeline.values import Segment, Slice, Word
+
+_MAX_TOKENS = 448  # Whisper's text context: prompt and answer together
+_MAX_PROMPT_TOKENS = 160
+_FRAMES_PER_MS = 0.1  # mel frames of 10 ms
+_CERTAIN_LANGUAGE = 0.5
+_PREPENDED = "\"'“¿([{-「『《（"
+_APPENDED = "\"'.。,，!！?？:：”)]}、;；」』》）…"
+
+
+class FasterWhisperEngine:
+    """A loaded CTranslate2 Whisper model. Not thread-safe; one per process and device."""
+
+    def __init__(self, folder: Path, fingerprint: str, *, device: str, compute_type: str, threads: int) -> None:
+        """Load ``folder`` (``model.bin``, ``tokenizer.json``…) on ``device`` (``cpu``, ``cuda``)."""
+        # Imported here: it takes a second and is not needed to plan, export or look.
+        from faster_whisper import WhisperModel
+
+        try:
+            self._model: Any = WhisperModel(
+                str(folder), device=device, compute_type=compute_type, cpu_threads=threads, local_files_only=True
+            )
+        except (RuntimeError, ValueError, OSError) as error:
+            raise UsageError(f"the model in {folder} cannot be loaded on {device}: {error}") from error
+        self.fingerprint = f"{fingerprint}:{self._model.model.compute_type}"
+
+    def transcribe(
+        self, requests: Sequence[Request], decoding: Decoding, prompts: Mapping[str, str]
+    ) -> list[Hypothesis]:
+        if not requests:
+            return []
+        try:
+            encoded = self._model.encode(self._features(requests))
+            languages = self._languages(requests, encoded)
+            answers = self._generate(encoded, languages, decoding, prompts)
+            words = self._words(encoded, languages, requests, answers)
+        except RuntimeError as error:  # CTranslate2 raises it for lack of memory and for a lost device
+            raise RetriableError(f"the engine failed on a batch of {len(requests)} slices: {error}") from error
+        return [
+            _hypothesis(request, language, answer, timed, decoding)
+            for request, language, answer, timed in zip(requests, languages, answers, words, strict=True)
+        ]
+
+    def _features(self, requests: Sequence[Request]) -> npt.NDArray[np.float32]:
+        """Log-mel features, shape ``(slices, mels, 3000)``."""
+        from faster_whisper.audio import pad_or_trim
+
+        extract = self._model.feature_extractor
+        return np.stack([pad_or_trim(extract(request.audio.samples)) for request in requests])
+
+    def _languages(self, requests: Sequence[Request], encoded: Any) -> list[tuple[str, float]]:
+        """The language of each slice with its probability: as asked for, else detected."""
+        if not self._model.model.is_multilingual:
+            return [("en", 1.0)] * len(requests)
+        asked = [request.language for request in requests]
+        if all(asked):
+            return [(language or "", 1.0) for language in asked]
+        detected = [_scores(scores) for scores in self._model.model.detect_language(encoded)]
+        return [
+            (language, 1.0) if language else _likeliest(scores, detected)
+            for language, scores in zip(asked, detected, strict=True)
+        ]
+
+    def _tokenizer(self, language: str) -> Any:
+        from faster_whisper.tokenizer import Tokenizer
+
+        multilingual = self._model.model.is_multilingual
+        return Tokenizer(self._model.hf_tokenizer, multilingual, task="transcribe", language=language)
+
+    def _generate(
+        self,
+        encoded: Any,
+        languages: Sequence[tuple[str, float]],
+        decoding: Decoding,
+        prompts: Mapping[str, str],
+    ) -> list[_Answer]:
+        tokenized = self._prompts([language for language, _ in languages], decoding, prompts)
+        results = self._model.model.generate(
+            encoded,
+            tokenized,
+            beam_size=decoding.beam_size,
+            max_length=_MAX_TOKENS,
+            return_scores=True,
+            return_no_speech_prob=True,
+            no_repeat_ngram_size=decoding.no_repeat_ngram_tokens,
+            sampling_topk=0 if decoding.temperature else 1,
+            sampling_temperature=decoding.temperature or 1.0,
+        )
+        return [_Answer(result, self._tokenizer(language)) for result, (language, _) in zip(results, languages, strict=True)]
+
+    def _prompts(
+        self, languages: Sequence[str], decoding: Decoding, prompts: Mapping[str, str]
+    ) -> list[list[int]]:
+        """One prompt per slice, all of one length: CTranslate2 takes no other batch.
+
+        Where languages differ their prompts do; the longer ones lose their beginning, which Whisper minds least.
+        """
+        contexts, tails = [], []
+        for language in languages:
+            tokenizer = self._tokenizer(language)
+            text = prompts.get(language, "") if decoding.use_prompt else ""
+            contexts.append(tokenizer.encode(" " + text)[:_MAX_PROMPT_TOKENS] if text else [])
+            tails.append([*tokenizer.sot_sequence, tokenizer.no_timestamps])
+        length = min(len(context) for context in contexts)
+        start = [self._tokenizer(languages[0]).sot_prev] if length else []
+        return [[*start, *context[len(context) - length :], *tail] for context, tail in zip(contexts, tails, strict=True)]
+
+    def _words(
+        self,
+        encoded: Any,
+        languages: Sequence[tuple[str, float]],
+        requests: Sequence[Request],
+        answers: Sequence[_Answer],
+    ) -> list[tuple[Word, ...]]:
+        """Times of the words by the cross-attention of the alignment heads, on the media clock."""
+        frames = [round(request.audio.slice.span.duration_ms * _FRAMES_PER_MS) for request in requests]
+        tokenizer = self._tokenizer(languages[0][0])
+        aligned = self._model.find_alignment(tokenizer, [answer.tokens for answer in answers], encoded, frames)
+        return [_timed(words, request.audio.slice) for words, request in zip(aligned, requests, strict=True)]
+
+
+class _Answer:
+    """One decoded slice: its text tokens and their measures."""
+
+    __slots__ = ("avg_logprob", "no_speech_probability", "text", "tokens")
+
+    def __init__(self, result: Any, tokenizer: Any) -> None:
+        ids = result.sequences_ids[0]
+        self.tokens = [token for token in ids if token < tokenizer.eot]
+        self.text = tokenizer.decode(self.tokens).strip()
+        # CTranslate2's score is the mean over the tokens; Whisper's counts the end token too.
+        self.avg_logprob = result.scores[0] * len(ids) / (len(ids) + 1)
+        self.no_speech_probability = result.no_speech_prob
+
+
+def _scores(detected: Sequence[tuple[str, float]]) -> dict[str, float]:
+    return {token[2:-2]: probability for token, probability in detected}
+
+
+def _likeliest(scores: dict[str, float], batch: Sequence[dict[str, float]]) -> tuple[str, float]:
+    """The slice's own language where it is clear, else the one that its batch speaks for the most part."""
+    language = max(scores, key=scores.__getitem__)
+    if scores[language] >= _CERTAIN_LANGUAGE:
+        return language, scores[language]
+    common = max(scores, key=lambda name: sum(other[name] for other in batch))
+    return common, scores[common]
+
+
+def _timed(aligned: Sequence[dict[str, Any]], piece: Slice) -> tuple[Word, ...]:
+    from faster_whisper.transcribe import merge_punctuations
+
+    words = [dict(word) for word in aligned]
+    merge_punctuations(words, _PREPENDED, _APPENDED)
+    return tuple(_word(word, piece) for word in words if word["word"].strip())
+
+
+def _word(word: dict[str, Any], piece: Slice) -> Word:
+    first, last = piece.span.start_ms, piece.span.end_ms
+    start_ms = min(first + round(word["start"] * 1000), last)
+    end_ms = min(max(start_ms, first + round(word["end"] * 1000)), last)
+    return Word(word["word"], start_ms, end_ms, float(word["probability"]))
+
+
+def _hypothesis(
+    request: Request, language: tuple[str, float], answer: _Answer, words: tuple[Word, ...], decoding: Decoding
+) -> Hypothesis:
+    span = request.audio.slice.span
+    data = answer.text.encode()
+    segment = Segment(
+        start_ms=words[0].start_ms if words else span.start_ms,
+        end_ms=words[-1].end_ms if words else span.start_ms,
+        text=answer.text,
+        words=words,
+        avg_logprob=answer.avg_logprob,
+        no_speech_probability=answer.no_speech_probability,
+        compression_ratio=len(data) / len(zlib.compress(data)) if data else 0.0,
+        temperature=decoding.temperature,
+    )
+    return Hypothesis(language[0], language[1], segment)

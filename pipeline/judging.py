@@ -1,0 +1,135 @@
+"""Each slice's text is judged after decoding: is it what was said, or did Whisper invent it?
+
+faster-whisper's batched pipeline ignores Whisper's own thresholds, and those miss much of what Whisper invents.
+Every rule is a plain function of the text, its measures and the speech spans that the detector heard.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from pipeline.values import Segment, Slice, Span, Word
+
+WIDE_LANGUAGES = frozenset({"zh", "yue", "ja", "ko"})
+"""Written without spaces, or in syllable blocks: fewer characters a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRules:
+    """The limits. Where a number is Whisper's own it says so; the others were set on the shared speech and noise."""
+
+    min_avg_logprob: float = -1.0
+    """Whisper's own."""
+    max_compression_ratio: float = 2.4
+    """Whisper's own, for zlib over UTF-8."""
+    max_no_speech_probability: float = 0.6
+    """Whisper's own; counts only where the text is improbable too."""
+    doubtful_avg_logprob: float = -0.6
+    """With a high no-speech probability, or a stock phrase, a text below this was invented."""
+    max_repeats: int = 5
+    """The same four words (or eight characters) more often than this is a loop."""
+    max_characters_per_second: tuple[float, float] = (12.0, 30.0)
+    """Wide and other languages. The fastest lecturers reach 8 and 20."""
+    min_word_share_in_speech: float = 0.5
+    """Below this share of words inside speech spans the text does not belong to the sound."""
+    speech_slack_ms: int = 400
+    """How far from a speech span a word may lie and still belong to it."""
+    max_unheard_speech_ms: int = 2_500
+    """A speech span this long without any word in it was skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """What a rule found. Fatal ones filter the slice if no decoding does better; the others only ask for a retry."""
+
+    rule: str
+    is_fatal: bool
+
+
+STOCK_PHRASES = re.compile(
+    r"字幕|訂閱|订阅|点赞|點贊|打赏|明镜|明鏡|點點欄目|点点栏目|amara|谢谢(大家)?(观看|收看)|謝謝(大家)?(觀看|收看)"
+    r"|thank(s| you)( so much| very much)? for watching|subscribe|subtitles? by|captions? by"
+    r"|^\W*(thank you|thanks|you|bye|okay|oh|so|谢谢|謝謝|嗯|啊|哦)\W*$",
+    re.IGNORECASE,
+)
+"""What Whisper writes over silence and music: credits of the videos that it was trained on."""
+
+
+def judge(
+    segment: Segment, language: str, piece: Slice, prompt: str, rules: JudgeRules
+) -> tuple[Objection, ...]:
+    """Every objection to ``segment`` as the text of ``piece``; empty where it stands."""
+    text = segment.text.strip()
+    if not re.search(r"\w", text):
+        return (Objection("no text", True),)
+    speech_ms = sum(span.duration_ms for span in piece.speech)
+    found = {
+        "improbable": segment.avg_logprob < rules.min_avg_logprob,
+        "repetitive": segment.compression_ratio > rules.max_compression_ratio or _loops(text, rules.max_repeats),
+        "no speech": segment.no_speech_probability > rules.max_no_speech_probability
+        and segment.avg_logprob < rules.doubtful_avg_logprob,
+        "stock phrase": bool(STOCK_PHRASES.search(text)) and segment.avg_logprob < rules.doubtful_avg_logprob,
+        "too fast": _characters(text) * 1000 > _limit(language, rules) * max(speech_ms, 500),
+        "outside speech": _share_in_speech(segment.words, piece.speech, rules) < rules.min_word_share_in_speech,
+        "prompt echo": _echoes(text, prompt),
+    }
+    fatal = [Objection(rule, True) for rule, is_so in found.items() if is_so]
+    if _unheard_ms(segment.words, piece.speech, rules) > rules.max_unheard_speech_ms:
+        fatal.append(Objection("skipped speech", False))
+    return tuple(fatal)
+
+
+def _limit(language: str, rules: JudgeRules) -> float:
+    return rules.max_characters_per_second[0 if language in WIDE_LANGUAGES else 1]
+
+
+def _characters(text: str) -> int:
+    """Letters, digits and ideographs; marks and spaces are not spoken.
+
+    >>> _characters("你好， world!")
+    7
+    """
+    return len(re.findall(r"\w", text))
+
+
+def _loops(text: str, max_repeats: int) -> bool:
+    """Whether one run of words (or of characters, where words are not spaced) comes again and again.
+
+    >>> _loops("and then " * 12, 5), _loops("so we add one and then we add two and then three", 5)
+    (True, False)
+    >>> _loops("我们来看一下" * 8, 5)
+    True
+    """
+    words = re.findall(r"\w+", text.lower())
+    units, size = (words, 4) if len(words) * 5 > len(text) * 0.6 else (list("".join(words)), 8)
+    runs = Counter(tuple(units[at : at + size]) for at in range(len(units) - size + 1))
+    return bool(runs) and max(runs.values()) > max_repeats
+
+
+def _echoes(text: str, prompt: str) -> bool:
+    """Whether the text is only a piece of the prompt, said back.
+
+    >>> _echoes("今天我们开始上课。", "大家好，今天我们开始上课。"), _echoes("好。", "大家好，今天我们开始上课。")
+    (True, False)
+    """
+    said, given = ("".join(re.findall(r"\w", part.lower())) for part in (text, prompt))
+    return len(said) >= 6 and said in given
+
+
+def _share_in_speech(words: tuple[Word, ...], speech: tuple[Span, ...], rules: JudgeRules) -> float:
+    if not words:
+        return 1.0
+    inside = sum(any(_touches(word, span, rules.speech_slack_ms) for span in speech) for word in words)
+    return inside / len(words)
+
+
+def _touches(word: Word, span: Span, slack_ms: int) -> bool:
+    return word.start_ms < span.end_ms + slack_ms and word.end_ms > span.start_ms - slack_ms
+
+
+def _unheard_ms(words: tuple[Word, ...], speech: tuple[Span, ...], rules: JudgeRules) -> int:
+    """The longest speech span that holds no word at all, in milliseconds."""
+    unheard = (span for span in speech if not any(_touches(word, span, 0) for word in words))
+    return max((span.duration_ms for span in unheard), default=0) if rules.max_unheard_speech_ms else 0

@@ -1,0 +1,26 @@
+"""Step 2, glossary: the terms of a course written right, each change recorded.
+
+It runs before punctuation, so that no mark is put inside a term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.postprocess.chinese_terms import correct_chinese
+from pipeline.postprocess.english_terms import correct_english
+from pipeline.postprocess.terms import Corrected, Glossary
+from pipeline.values import Word
+
+
+def correct_terms(words: Sequence[Word], language: str, glossary: Glossary) -> Corrected:
+    """The words of one language with the glossary's terms; by sound in ``zh``, by letters elsewhere.
+
+    A replacement's rule is one of ``alias``, ``homophone``, ``near-homophone``, ``one-syllable``,
+    ``case``, ``fuzzy``.
+    """
+    if not glossary.terms or not words:
+        return Corrected(tuple(words))
+    if language == "zh":
+        return correct_chinese(words, glossary)
+    return correct_english(words, language, glossary)

@@ -1,0 +1,73 @@
+"""How Chinese characters sound: toneless pinyin, and the same with the sounds folded that are often
+confused.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from pipeline.postprocess.text import HAN, is_han
+
+NEAR_INITIALS = (("zh", "z"), ("ch", "c"), ("sh", "s"), ("n", "l"))
+NEAR_FINALS = (("ing", "in"), ("eng", "en"), ("ang", "an"))
+_HUSHED = "fa=hua fan=huan fang=huan fei=hui fen=hun feng=hun fo=huo fu=hu"
+NEAR_SYLLABLES = dict(pair.split("=") for pair in _HUSHED.split())
+"""f and h are confused with the h- syllable that has a rounded vowel (fan and huan, not fan and han)."""
+
+_RUN = re.compile(f"{HAN}+|(?:(?!{HAN}).)+", re.DOTALL)
+
+
+@lru_cache(maxsize=4096)
+def near(syllable: str) -> str:
+    """A syllable with what is often confused folded together: z/zh, c/ch, s/sh, n/l, f/h, in/ing, en/eng,
+    an/ang.
+
+    >>> near("zheng") == near("zen"), near("ning") == near("lin"), near("fang") == near("huang")
+    (True, True, True)
+    >>> near("ding") == near("dang")
+    False
+    """
+    if syllable in NEAR_SYLLABLES:
+        return NEAR_SYLLABLES[syllable]
+    for initial, folded in NEAR_INITIALS:
+        if syllable.startswith(initial) and len(syllable) > len(initial):
+            syllable = folded + syllable[len(initial) :]
+            break
+    for final, folded in NEAR_FINALS:
+        if syllable.endswith(final):
+            return syllable[: -len(final)] + folded
+    return syllable
+
+
+def in_context(text: str) -> tuple[str, ...]:
+    """One toneless syllable a character, with the readings that the phrases of ``text`` ask for.
+
+    A character that is no Chinese one sounds like itself, in lower case.
+
+    >>> in_context("银行X")
+    ('yin', 'hang', 'x')
+    """
+    parts = (_run_in_context(run) if is_han(run[0]) else list(run.lower()) for run in _RUN.findall(text))
+    syllables = tuple(syllable for part in parts for syllable in part)
+    return syllables if len(syllables) == len(text) else by_character(text)
+
+
+def by_character(text: str) -> tuple[str, ...]:
+    """One toneless syllable a character, each in its commonest reading: a misheard string is no phrase.
+
+    >>> by_character("银行")
+    ('yin', 'xing')
+    """
+    return tuple(_reading(char) for char in text)
+
+
+def _run_in_context(run: str) -> list[str]:
+    from pypinyin import lazy_pinyin
+
+    return lazy_pinyin(run)
+
+
+@lru_cache(maxsize=65_536)
+def _reading(char: str) -> str:
+    return _run_in_context(char)[0] if is_han(char) else char.lower()

@@ -1,0 +1,136 @@
+"""Step 3, transcribe: slices through an engine, judged, and the flagged ones decoded again by a ladder.
+
+An ``Engine`` turns slices into hypotheses; it decides nothing. ``transcribe`` judges each one (``judging.py``) and
+climbs the ladder only for those that were flagged. What stays bad is filtered, with its reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pipeline.judging import JudgeRules, Objection, judge
+from pipeline.values import Outcome, Segment, SliceAudio, SliceTranscript
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """One rung of the ladder: how the text is searched for."""
+
+    beam_size: int = 5
+    temperature: float = 0.0
+    """0 searches for the most probable text; above, the text is sampled."""
+    use_prompt: bool = True
+    no_repeat_ngram_tokens: int = 0
+    """Forbids a run of this many tokens from coming twice; 0 allows it."""
+
+
+LADDER: tuple[Decoding, ...] = (
+    Decoding(),
+    # Without the prompt: a prompt that is echoed or that skips a sentence is the commonest fault.
+    Decoding(use_prompt=False),
+    # Against loops. Six tokens are about four Chinese characters: longer phrases do repeat in lectures.
+    Decoding(use_prompt=False, no_repeat_ngram_tokens=6),
+    # Sampling last: it is the only rung whose text differs from run to run.
+    Decoding(beam_size=1, temperature=0.4, use_prompt=False),
+    Decoding(beam_size=1, temperature=0.8, use_prompt=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A slice to transcribe. ``language`` is None to detect it from the slice's own sound."""
+
+    audio: SliceAudio
+    language: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """What one decoding of one slice gave: one segment, its words on the media clock."""
+
+    language: str
+    language_probability: float
+    segment: Segment
+
+
+class Engine(Protocol):
+    """Whisper, however it is run."""
+
+    fingerprint: str
+    """Changes with the weights and the arithmetic: equal fingerprints, comparable transcripts."""
+
+    def transcribe(
+        self, requests: Sequence[Request], decoding: Decoding, prompts: Mapping[str, str]
+    ) -> list[Hypothesis]:
+        """One hypothesis per request, in order. ``prompts`` holds a sentence per language, as context."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptionOptions:
+    """What the transcripts depend on beside the engine."""
+
+    ladder: tuple[Decoding, ...]
+    prompts: Mapping[str, str]
+    judge: JudgeRules
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    hypothesis: Hypothesis
+    objections: tuple[Objection, ...]
+    decodings: int
+
+    @property
+    def is_fatal(self) -> bool:
+        return any(objection.is_fatal for objection in self.objections)
+
+    def is_better_than(self, other: _Attempt) -> bool:
+        """Fewer fatal objections win, then fewer of any kind, then the more probable text."""
+        return self._rank() > other._rank()
+
+    def _rank(self) -> tuple[bool, int, float]:
+        return (not self.is_fatal, -len(self.objections), self.hypothesis.segment.avg_logprob)
+
+
+def transcribe(
+    engine: Engine, requests: Sequence[Request], options: TranscriptionOptions
+) -> list[SliceTranscript]:
+    """The transcripts of ``requests``, in order; each is transcribed or filtered, none is missing."""
+    started = time.perf_counter()
+    best: dict[int, _Attempt] = {}
+    open_ones = list(range(len(requests)))
+    for number, decoding in enumerate(options.ladder, start=1):
+        batch = [requests[at] for at in open_ones]
+        for at, hypothesis in zip(open_ones, engine.transcribe(batch, decoding, options.prompts), strict=True):
+            attempt = _judged(requests[at], hypothesis, number, options)
+            if at not in best or attempt.is_better_than(best[at]):
+                best[at] = attempt
+        open_ones = [at for at in open_ones if best[at].objections]
+        if not open_ones:
+            break
+    share_ms = round((time.perf_counter() - started) * 1000 / max(1, len(requests)))
+    return [_finished(request, best[at], share_ms) for at, request in enumerate(requests)]
+
+
+def _judged(request: Request, hypothesis: Hypothesis, number: int, options: TranscriptionOptions) -> _Attempt:
+    prompt = options.prompts.get(hypothesis.language, "")
+    objections = judge(hypothesis.segment, hypothesis.language, request.audio.slice, prompt, options.judge)
+    return _Attempt(hypothesis, objections, number)
+
+
+def _finished(request: Request, attempt: _Attempt, engine_ms: int) -> SliceTranscript:
+    hypothesis = attempt.hypothesis
+    return SliceTranscript(
+        media_id=request.audio.slice.media_id,
+        slice_index=request.audio.slice.index,
+        language=hypothesis.language,
+        language_probability=hypothesis.language_probability,
+        segments=(hypothesis.segment,),
+        outcome=Outcome.FILTERED if attempt.is_fatal else Outcome.TRANSCRIBED,
+        reason=", ".join(objection.rule for objection in attempt.objections),
+        attempts=attempt.decodings,
+        engine_ms=engine_ms,
+    )

@@ -1,0 +1,23 @@
+"""Fixtures for every test: where the shared speech and media lie."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real speech and odd media beside the checkout; without it the test is skipped by name.
+
+    Where ``CI`` is set the absence is a failure: nothing may pass there by not being run.
+    """
+    if not (_SHARED_DATA / "MANIFEST.tsv").is_file():
+        if os.environ.get("CI"):
+            pytest.fail("../shared/data is missing, and under CI a skipped test is a failure")
+        pytest.skip("../shared/data is not beside this checkout")
+    return _SHARED_DATA

@@ -1,0 +1,95 @@
+"""Terms of languages with spaces: spelling, aliases, nearly the same letters."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.postprocess.glossary import correct_terms
+from pipeline.postprocess.terms import Corrected, Glossary, Term
+from pipeline.values import Word
+
+_COURSE = Glossary(
+    (
+        Term("eigenvalue", ("I can value",), "en"),
+        Term("Gram-Schmidt process", (), "en"),
+        Term("Hermitian matrix", (), "en"),
+        Term("linear algebra", (), "en"),
+        Term("differential", (), "en"),
+        Term("DNA", ("D and A",), "en"),
+        Term("Gauss", (), "en"),
+        Term("NumPy", ("num pie",), ""),
+    )
+)
+
+
+def _correct(text: str, pause_ms: int = 0) -> Corrected:
+    step_ms = 300 + pause_ms
+    words = [Word(" " + word, at * step_ms, at * step_ms + 300, 0.9) for at, word in enumerate(text.split())]
+    return correct_terms(words, "en", _COURSE)
+
+
+def _text(corrected: Corrected) -> str:
+    return "".join(word.text for word in corrected.words).strip()
+
+
+@pytest.mark.parametrize(
+    ("heard", "written", "rule"),
+    [
+        ("the dna strand", "the DNA strand", "case"),
+        ("by gauss's law,", "by Gauss's law,", "case"),
+        ('a "hermitian Matrix."', 'a "Hermitian matrix."', "case"),
+        ("each I can value, then", "each eigenvalue, then", "alias"),
+        ("a D and A test", "a DNA test", "alias"),
+        ("import num pie now", "import NumPy now", "alias"),
+        ("the gram schmidt process.", "the Gram-Schmidt process.", "fuzzy"),
+        ("a hermitean matrix", "a Hermitian matrix", "fuzzy"),
+        ("the eigen value is", "the eigenvalue is", "fuzzy"),
+        ("an eigenvallue is", "an eigenvalue is", "fuzzy"),
+    ],
+)
+def test_a_term_is_written_right(heard: str, written: str, rule: str) -> None:
+    corrected = _correct(heard)
+    assert _text(corrected) == written
+    assert [change.rule for change in corrected.replacements] == [rule]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Linear algebra is fun",
+        "Eigenvalue problems",
+        "two eigenvalues here",
+        "a differentiable map",
+        "many linear algebras",
+        "linear, algebra",
+        "the gaussian case",
+    ],
+)
+def test_words_that_are_right_or_only_related_stay(text: str) -> None:
+    corrected = _correct(text)
+    assert (_text(corrected), corrected.replacements) == (text, ())
+
+
+def test_a_term_is_not_heard_across_a_long_pause() -> None:
+    assert not _correct("hermitean matrix", pause_ms=500).replacements
+
+
+def test_words_are_retimed_by_letters_where_their_number_changes() -> None:
+    corrected = _correct("the gram schmidt process now")
+    assert [(word.text, word.start_ms, word.end_ms) for word in corrected.words] == [
+        (" the", 0, 300),
+        (" Gram-Schmidt", 300, 868),
+        (" process", 868, 1_200),
+        (" now", 1_200, 1_500),
+    ]
+    assert corrected.inside == frozenset({1})
+
+
+def test_words_keep_their_times_where_their_number_stays() -> None:
+    corrected = _correct("a hermitean matrix", pause_ms=100)
+    assert [(word.start_ms, word.end_ms) for word in corrected.words] == [(0, 300), (400, 700), (800, 1_100)]
+
+
+def test_an_empty_glossary_changes_nothing() -> None:
+    words = [Word(" dna", 0, 100, 0.9)]
+    assert correct_terms(words, "en", Glossary.empty()) == Corrected(tuple(words))

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import InvalidInputError
+from pipeline.store_rows import (
+    checked_key,
+    clean,
+    cue_rows,
+    ledger_rows,
+    segments_from_json,
+    segments_to_json,
+    sentence_rows,
+    sentences,
+    word_rows,
+)
+from pipeline.values import Cue, LedgerSpan, Outcome, Segment, Sentence, Word
+
+STORABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+TIME_MS = st.integers(0, 2**40)
+WORDS = st.builds(Word, STORABLE, TIME_MS, TIME_MS, st.floats(0, 1))
+FLOATS = st.floats(allow_nan=False)
+SEGMENTS = st.builds(
+    Segment,
+    TIME_MS,
+    TIME_MS,
+    STORABLE,
+    st.lists(WORDS, max_size=3).map(tuple),
+    FLOATS,
+    FLOATS,
+    FLOATS,
+    FLOATS,
+)
+SENTENCES = st.builds(
+    Sentence,
+    TIME_MS,
+    TIME_MS,
+    STORABLE,
+    st.sampled_from(["zh", "en"]),
+    st.lists(WORDS, max_size=3).map(tuple),
+)
+
+
+@given(st.text())
+def test_cleaned_text_can_be_encoded_and_holds_no_nul(text: str) -> None:
+    cleaned = clean(text)
+    assert b"\0" not in cleaned.encode("utf-8")
+    assert clean(cleaned) == cleaned
+
+
+@given(STORABLE)
+def test_text_that_postgresql_can_hold_stays_as_it_is(text: str) -> None:
+    assert clean(text) == text
+
+
+@pytest.mark.parametrize("key", ["a\0b", "caf\udce9"])
+def test_an_id_that_cannot_be_stored_is_refused_by_name(key: str) -> None:
+    with pytest.raises(InvalidInputError, match="an id must not hold") as caught:
+        checked_key(key)
+    assert caught.value.source == ascii(key)
+
+
+@given(st.lists(SEGMENTS, max_size=3).map(tuple))
+def test_segments_come_back_from_json_as_they_were(segments: tuple[Segment, ...]) -> None:
+    assert segments_from_json(segments_to_json(segments)) == segments
+
+
+@given(st.lists(SENTENCES, max_size=4).map(tuple))
+def test_sentences_come_back_from_their_rows_with_their_words(given_: tuple[Sentence, ...]) -> None:
+    assert sentences(sentence_rows(given_), word_rows(given_)) == given_
+
+
+def test_a_cue_has_the_language_of_the_sentence_that_it_begins_in() -> None:
+    spoken = [Sentence(1000, 2000, "你好", "zh", ()), Sentence(2000, 4000, "hello", "en", ())]
+    cues = [Cue(start, start + 100, ("x",)) for start in (0, 1000, 1999, 2000, 3900)]
+    assert [row[4] for row in cue_rows(cues, spoken, "fr")] == ["fr", "zh", "zh", "en", "en"]
+
+
+def test_a_cue_is_searched_with_the_beginning_of_the_cues_after_it() -> None:
+    cues = [Cue(0, 1, ("first",)), Cue(1, 2, ("second", "line")), Cue(2, 3, ("x" * 100,))]
+    following = [row[5] for row in cue_rows(cues, (), "en")]
+    assert following[0].startswith("second\nline x")
+    assert len(following[0]) == 40
+    assert following[2] == ""
+
+
+def test_an_empty_ledger_span_gives_way_to_the_one_that_starts_with_it() -> None:
+    empty = LedgerSpan(500, 500, Outcome.FAILED, "")
+    full = LedgerSpan(500, 900, Outcome.SILENCE, "")
+    assert ledger_rows([full, empty]) == ledger_rows([empty, full]) == [(500, 900, "silence", "")]
