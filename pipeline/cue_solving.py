@@ -85,10 +85,7 @@ def _cut(table: Table, first: int, last: int, *, may_move: bool) -> tuple[int, l
     for end in range(first + 1, last + 1):
         candidates = list(_candidates(table, first, end))
         best.append(
-            [
-                _best_state(table, first, end, shift, candidates, options, best)
-                for shift in options[end - first]
-            ]
+            [_best_state(table, first, end, shift, candidates, options, best) for shift in options[end - first]]
         )
     return best[-1][0][0], _traced(options, best, first, last)
 
@@ -166,9 +163,7 @@ def _shortfall_cost(shown_ms: int, need_ms: int, profile: CueProfile) -> int:
     return BROKEN + SHORTFALL * (need_ms - shown_ms) // need_ms
 
 
-def _traced(
-    options: Sequence[tuple[int, ...]], best: Sequence[Sequence[_State]], first: int, last: int
-) -> list[Run]:
+def _traced(options: Sequence[tuple[int, ...]], best: Sequence[Sequence[_State]], first: int, last: int) -> list[Run]:
     runs: list[Run] = []
     end, option = last, 0
     while end > first:

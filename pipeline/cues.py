@@ -39,9 +39,7 @@ def make_cues(
     runs = solve(table)
     runs, starts = _parted(table, runs, _starts(table, runs))
     ends = _ends(table, runs, starts)
-    cues = tuple(
-        Cue(start, end, lines_of(table, run)) for run, start, end in zip(runs, starts, ends, strict=True)
-    )
+    cues = tuple(Cue(start, end, lines_of(table, run)) for run, start, end in zip(runs, starts, ends, strict=True))
     return cues, check_cues(cues, [_profile(table, run) for run in runs], media_end_ms=media_end_ms)
 
 
@@ -150,9 +148,7 @@ def _text_violations(index: int, cue: Cue, profile: CueProfile) -> Iterator[Viol
         yield Violation(index, "line_too_long", longest, profile.max_units_per_line)
 
 
-def _time_violations(
-    index: int, cue: Cue, profile: CueProfile, media_end_ms: int | None
-) -> Iterator[Violation]:
+def _time_violations(index: int, cue: Cue, profile: CueProfile, media_end_ms: int | None) -> Iterator[Violation]:
     shown_ms = cue.end_ms - cue.start_ms
     units = sum(half_units(line, profile) for line in cue.lines) / 2
     if units * 1000 > profile.max_units_per_second * shown_ms:

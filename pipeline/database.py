@@ -57,9 +57,7 @@ def _open_lock(home: Path, name: str) -> BinaryIO:
         home.mkdir(parents=True, exist_ok=True)
         return (home / name).open("ab")
     except OSError as error:
-        raise UsageError(
-            f"{home}: cannot be written ({error.strerror}); name another LECTUREMILL_HOME"
-        ) from error
+        raise UsageError(f"{home}: cannot be written ({error.strerror}); name another LECTUREMILL_HOME") from error
 
 
 @contextmanager
@@ -140,9 +138,7 @@ def _parsed(url: str) -> URL:
     try:
         parsed = make_url(f"postgresql://{rest}" if scheme == "postgres" else url)
     except (ArgumentError, ValueError) as error:
-        raise UsageError(
-            "the database URL cannot be read; write postgresql://USER:PASSWORD@HOST/NAME"
-        ) from error
+        raise UsageError("the database URL cannot be read; write postgresql://USER:PASSWORD@HOST/NAME") from error
     if parsed.drivername not in ("postgresql", "postgresql+psycopg"):
         raise UsageError(f"the database must be PostgreSQL (postgresql://...), not {parsed.drivername}")
     return parsed.set(drivername="postgresql+psycopg")

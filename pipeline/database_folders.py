@@ -31,9 +31,7 @@ def locate(home: Path, *, fsync: bool) -> Server:
     binaries = _binaries()
     link = home / "postgres"
     if link.is_symlink() and not link.exists():
-        raise UsageError(
-            f"{link}: its data folder {link.readlink()} is gone; remove the link to start afresh"
-        )
+        raise UsageError(f"{link}: its data folder {link.readlink()} is gone; remove the link to start afresh")
     if not link.exists():
         _create_data(link, binaries, sync=fsync)
     data = link.resolve()
@@ -69,9 +67,7 @@ def _run(command: list[str]) -> None:
         **as_server_user(),
     )
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if "error" in line] or [
-            f"status {done.returncode}"
-        ]
+        lines = [line for line in done.stderr.splitlines() if "error" in line] or [f"status {done.returncode}"]
         raise RetriableError(f"{Path(command[0]).name} failed: {lines[0]}")
 
 
@@ -81,11 +77,7 @@ def _sockets(data: Path) -> Path:
     A comma would end the path in PostgreSQL's settings.
     """
     path = str(data)
-    if (
-        len(os.fsencode(data / SOCKET_NAME)) <= MAX_SOCKET_PATH_BYTES
-        and path.isprintable()
-        and "," not in path
-    ):
+    if len(os.fsencode(data / SOCKET_NAME)) <= MAX_SOCKET_PATH_BYTES and path.isprintable() and "," not in path:
         return data
     digest = hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
     folder = Path("/tmp") / f"lecturemill-{digest}"

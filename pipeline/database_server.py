@@ -81,9 +81,7 @@ class Server:
             time.sleep(RETRY_S)
 
     def _fail(self) -> NoReturn:
-        raise RetriableError(
-            f"{self.data}: PostgreSQL does not start: {last_line(self.log)} (all of it: {self.log})"
-        )
+        raise RetriableError(f"{self.data}: PostgreSQL does not start: {last_line(self.log)} (all of it: {self.log})")
 
     def stop(self) -> None:
         """Fast shutdown (SIGINT) by the server's own pid; after a minute, immediate (SIGQUIT, recovers)."""
@@ -101,9 +99,7 @@ class Server:
             time.sleep(POLL_S)
 
     def _connect(self) -> psycopg.Connection[Any]:
-        return psycopg.connect(
-            host=str(self.sockets), user=NAME, dbname="postgres", autocommit=True, connect_timeout=5
-        )
+        return psycopg.connect(host=str(self.sockets), user=NAME, dbname="postgres", autocommit=True, connect_timeout=5)
 
     def _accepts(self) -> bool:
         if not (self.sockets / SOCKET_NAME).exists():
@@ -178,9 +174,7 @@ def _recorded_pid(lock: Path) -> int:
 
 def last_line(log: Path) -> str:
     lines = log.read_text("utf-8", "replace").split("\n") if log.exists() else []
-    telling = [line for line in lines if "FATAL" in line or "PANIC" in line] or [
-        line for line in lines if line
-    ]
+    telling = [line for line in lines if "FATAL" in line or "PANIC" in line] or [line for line in lines if line]
     return telling[-1] if telling else "no reason given"
 
 

@@ -65,9 +65,7 @@ def find_ffmpeg() -> str:
     return str(imageio_ffmpeg.get_ffmpeg_exe())
 
 
-def decode(
-    path: Path, info: MediaInfo, track: AudioTrack, *, ffmpeg: str, stall_timeout_s: float = 60
-) -> Decoding:
+def decode(path: Path, info: MediaInfo, track: AudioTrack, *, ffmpeg: str, stall_timeout_s: float = 60) -> Decoding:
     """Decode one track; to be used as a context manager, which ends the child however it is left."""
     return Decoding(path, info, track, ffmpeg=ffmpeg, stall_timeout_s=stall_timeout_s)
 
@@ -80,9 +78,7 @@ class Decoding:
     again. One that gets nothing from the disk for ``stall_timeout_s`` is a ``RetriableError``.
     """
 
-    def __init__(
-        self, path: Path, info: MediaInfo, track: AudioTrack, *, ffmpeg: str, stall_timeout_s: float
-    ) -> None:
+    def __init__(self, path: Path, info: MediaInfo, track: AudioTrack, *, ffmpeg: str, stall_timeout_s: float) -> None:
         self._path, self._info, self._track = path, info, track
         self._ffmpeg, self._stall_timeout_s = ffmpeg, stall_timeout_s
         self._child: FfmpegChild | None = None
@@ -95,8 +91,7 @@ class Decoding:
         output = _output(self._info, self._track, start_us)
         # ffmpeg-python cannot hash a file name that is no UTF-8, so the name goes in afterwards.
         command = [
-            f"file:{self._path}" if word == SOURCE else word
-            for word in ffmpeg_python.compile(output, cmd=self._ffmpeg)
+            f"file:{self._path}" if word == SOURCE else word for word in ffmpeg_python.compile(output, cmd=self._ffmpeg)
         ]
         self._child = FfmpegChild(command, self._stall_timeout_s)
         return self
@@ -161,15 +156,11 @@ class Decoding:
         if track_end_ms is None and media_end_ms is not None and media_end_ms - end_ms > SHORTFALL_MS:
             ends = media.packet_ends(self._path, self._track)
             track_end_ms, last_packet_ms = ends.track_end_ms, ends.last_packet_ms
-        return missing_tail(
-            end_ms, track_end_ms=track_end_ms, media_end_ms=media_end_ms, last_packet_ms=last_packet_ms
-        )
+        return missing_tail(end_ms, track_end_ms=track_end_ms, media_end_ms=media_end_ms, last_packet_ms=last_packet_ms)
 
     def _why_nothing(self, child: FfmpegChild) -> str:
         if not self._track.is_decodable:
-            return (
-                f"codec {self._track.codec} cannot be decoded; convert the audio to AAC and upload it again"
-            )
+            return f"codec {self._track.codec} cannot be decoded; convert the audio to AAC and upload it again"
         said = child.death and f"the decoder {child.death}"
         said = said or child.messages.last_error or "it holds no audio data"
         return f"no audio could be decoded from the {self._track.codec} track ({said})"

@@ -44,9 +44,7 @@ _NOISE = re.compile(
     r"|Could not open encoder before EOF"
 )
 """Lines in which ffmpeg only repeats that it failed, without a reason."""
-_PICTURES = re.compile(
-    r"^\[(h26[1-5]|hevc|av1|libdav1d|vp\d|vc1|wmv\d|theora|png|m?jpe?g\w*|\w*mpeg\d\w*|\w+video) @"
-)
+_PICTURES = re.compile(r"^\[(h26[1-5]|hevc|av1|libdav1d|vp\d|vc1|wmv\d|theora|png|m?jpe?g\w*|\w*mpeg\d\w*|\w+video) @")
 """Decoders of pictures, which look at the streams beside the one that is decoded."""
 
 

@@ -52,9 +52,7 @@ def parse_glossary(content: bytes, source: str) -> Glossary:
         raise _bad(source, rows[0][0] if rows else 1, "term", f"the header must be {','.join(COLUMNS)}")
     terms = [_term(number, row, source) for number, row in rows[1:]]
     numbers = [number for number, _ in rows[1:]]
-    return Glossary(
-        tuple(term for number, term in zip(numbers, terms, strict=True) if seen.is_new(number, term))
-    )
+    return Glossary(tuple(term for number, term in zip(numbers, terms, strict=True) if seen.is_new(number, term)))
 
 
 def _decoded(content: bytes, source: str) -> str:
@@ -74,9 +72,7 @@ def _rows(text: str, source: str) -> list[tuple[int, list[str]]]:
     try:
         rows += ((number, row) for number, row in enumerate(reader, start=1) if any(_cells(row)))
     except csv.Error as error:
-        raise _bad(
-            source, (rows[-1][0] if rows else 0) + 1, "term", f"the row is no CSV ({error})"
-        ) from error
+        raise _bad(source, (rows[-1][0] if rows else 0) + 1, "term", f"the row is no CSV ({error})") from error
     return rows
 
 
@@ -137,15 +133,11 @@ class _Seen:
     def _check_clashes(self, number: int, term: Term) -> None:
         row, other = self._aliases.get(term.term, (0, term))
         if row:
-            raise _bad(
-                self._source, number, "term", f"{term.term!r} is an alias of {other.term!r} in row {row}"
-            )
+            raise _bad(self._source, number, "term", f"{term.term!r} is an alias of {other.term!r} in row {row}")
         for alias in term.aliases:
             row, other = self._terms.get(alias) or self._aliases.get(alias, (0, term))
             if row and other.term != term.term:
-                raise _bad(
-                    self._source, number, "aliases", f"{alias!r} stands for {other.term!r} in row {row}"
-                )
+                raise _bad(self._source, number, "aliases", f"{alias!r} stands for {other.term!r} in row {row}")
 
 
 def _bad(source: str, number: int, column: str, reason: str) -> InvalidInputError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.values import Segment, Slice, Span, Word
 
@@ -32,6 +32,14 @@ class JudgeRules:
     """The same four words (or eight characters) more often than this is a loop."""
     max_characters_per_second: tuple[float, float] = (12.0, 30.0)
     """Wide and other languages. The fastest lecturers reach 8 and 20."""
+    min_word_probability: float = 0.6
+    """Mean over the words of a slice. Real speech has 0.79 and more, meetings and dialects included."""
+    retry_word_probability: float = 0.75
+    """The same for a text that was found only after the first one was refused: it must convince."""
+    max_untimed_share: float = 0.3
+    """Share of words without duration. Real speech has up to 0.02, invented text 0.2 to 0.9."""
+    short_speech_ms: int = 400
+    """A doubtful text over less speech than this was invented."""
     min_word_share_in_speech: float = 0.5
     """Below this share of words inside speech spans the text does not belong to the sound."""
     speech_slack_ms: int = 400
@@ -39,13 +47,19 @@ class JudgeRules:
     max_unheard_speech_ms: int = 2_500
     """A speech span this long without any word in it was skipped."""
 
+    def for_retries(self) -> JudgeRules:
+        """The rules for a second and later decoding."""
+        return replace(self, min_word_probability=self.retry_word_probability)
+
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """What a rule found. Fatal ones filter the slice if no decoding does better; the others only ask for a retry."""
+    """What a rule found. A fatal one filters the slice if no decoding does better; the others only ask for a retry."""
 
     rule: str
-    is_fatal: bool
+    is_fatal: bool = True
+    is_final: bool = False
+    """No other decoding can help: there was nothing to hear."""
 
 
 STOCK_PHRASES = re.compile(
@@ -56,29 +70,54 @@ STOCK_PHRASES = re.compile(
 )
 """What Whisper writes over silence and music: credits of the videos that it was trained on."""
 
+_COUNTING = re.compile(r"(?:\b(?:\d{1,2}|[A-Z]\d?)[-–.,、 ]+){9}", re.ASCII)
+"""Ten digits and single letters in a row, spelt apart: what Whisper makes of speech that it cannot understand."""
 
-def judge(
-    segment: Segment, language: str, piece: Slice, prompt: str, rules: JudgeRules
-) -> tuple[Objection, ...]:
+
+def judge(segment: Segment, language: str, piece: Slice, prompt: str, rules: JudgeRules) -> tuple[Objection, ...]:
     """Every objection to ``segment`` as the text of ``piece``; empty where it stands."""
     text = segment.text.strip()
     if not re.search(r"\w", text):
-        return (Objection("no text", True),)
-    speech_ms = sum(span.duration_ms for span in piece.speech)
+        return (Objection("no text", is_final=True),)
     found = {
-        "improbable": segment.avg_logprob < rules.min_avg_logprob,
+        **_improbable(segment, piece, rules),
         "repetitive": segment.compression_ratio > rules.max_compression_ratio or _loops(text, rules.max_repeats),
-        "no speech": segment.no_speech_probability > rules.max_no_speech_probability
-        and segment.avg_logprob < rules.doubtful_avg_logprob,
-        "stock phrase": bool(STOCK_PHRASES.search(text)) and segment.avg_logprob < rules.doubtful_avg_logprob,
-        "too fast": _characters(text) * 1000 > _limit(language, rules) * max(speech_ms, 500),
+        "counting": bool(_COUNTING.search(text)),
+        "too fast": _characters(text) * 1000 > _limit(language, rules) * max(_speech_ms(piece), 500),
         "outside speech": _share_in_speech(segment.words, piece.speech, rules) < rules.min_word_share_in_speech,
+        "untimed": _untimed_share(segment.words) > rules.max_untimed_share,
         "prompt echo": _echoes(text, prompt),
     }
-    fatal = [Objection(rule, True) for rule, is_so in found.items() if is_so]
-    if _unheard_ms(segment.words, piece.speech, rules) > rules.max_unheard_speech_ms:
-        fatal.append(Objection("skipped speech", False))
-    return tuple(fatal)
+    objections = [Objection(rule, is_final=rule == "no speech") for rule, is_so in found.items() if is_so]
+    if _unheard_ms(segment.words, piece.speech) > rules.max_unheard_speech_ms:
+        objections.append(Objection("skipped speech", is_fatal=False))
+    return tuple(objections)
+
+
+def _improbable(segment: Segment, piece: Slice, rules: JudgeRules) -> dict[str, bool]:
+    doubtful = segment.avg_logprob < rules.doubtful_avg_logprob
+    stock = bool(STOCK_PHRASES.search(segment.text.strip()))
+    return {
+        "improbable": segment.avg_logprob < rules.min_avg_logprob,
+        "no speech": doubtful and segment.no_speech_probability > rules.max_no_speech_probability,
+        "stock phrase": doubtful and stock,
+        "too short": doubtful and _speech_ms(piece) < rules.short_speech_ms,
+        "unsure": _mean_probability(segment.words) < rules.min_word_probability,
+    }
+
+
+def _speech_ms(piece: Slice) -> int:
+    return sum(span.duration_ms for span in piece.speech)
+
+
+def _mean_probability(words: tuple[Word, ...]) -> float:
+    """1.0 where there are too few words to say: one rare word in a short answer is often improbable."""
+    return sum(word.probability for word in words) / len(words) if len(words) >= 5 else 1.0
+
+
+def _untimed_share(words: tuple[Word, ...]) -> float:
+    """The share of words to which the alignment gave no time at all: it found no sound for them."""
+    return sum(word.end_ms <= word.start_ms for word in words) / len(words) if len(words) >= 5 else 0.0
 
 
 def _limit(language: str, rules: JudgeRules) -> float:
@@ -129,7 +168,7 @@ def _touches(word: Word, span: Span, slack_ms: int) -> bool:
     return word.start_ms < span.end_ms + slack_ms and word.end_ms > span.start_ms - slack_ms
 
 
-def _unheard_ms(words: tuple[Word, ...], speech: tuple[Span, ...], rules: JudgeRules) -> int:
+def _unheard_ms(words: tuple[Word, ...], speech: tuple[Span, ...]) -> int:
     """The longest speech span that holds no word at all, in milliseconds."""
     unheard = (span for span in speech if not any(_touches(word, span, 0) for word in words))
-    return max((span.duration_ms for span in unheard), default=0) if rules.max_unheard_speech_ms else 0
+    return max((span.duration_ms for span in unheard), default=0)

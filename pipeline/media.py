@@ -96,7 +96,7 @@ def inspect(path: Path, *, timeout_s: float = 60) -> Probed:
 
 def packet_ends(path: Path, track: AudioTrack, *, timeout_s: float = 60) -> Ends:
     """Where the last packets of a file end, read in a child process. Errors as in ``probe``."""
-    return _ask_child(["--ends", os.fspath(path), str(track.index)], Ends, path, timeout_s)
+    return _ask_child([os.fspath(path), str(track.index)], Ends, path, timeout_s)
 
 
 def fingerprint(path: Path) -> str:
@@ -178,15 +178,16 @@ def _listed(number: int, track: AudioTrack) -> str:
 def _checked_size(path: Path) -> int:
     try:
         status = path.stat()
-        with path.open("rb"):
-            pass
+        # Asked before it is opened: opening a pipe would wait for its writer.
+        if stat.S_ISREG(status.st_mode):
+            path.open("rb").close()
     except FileNotFoundError:
         raise InvalidInputError("there is no such file", source=shown(path)) from None
-    except IsADirectoryError:
-        raise InvalidInputError("a folder, not a media file", source=shown(path)) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InvalidInputError(f"cannot be opened ({reason})", source=shown(path)) from None
+    if stat.S_ISDIR(status.st_mode):
+        raise InvalidInputError("a folder, not a media file", source=shown(path))
     if not stat.S_ISREG(status.st_mode):
         raise InvalidInputError("not a regular file", source=shown(path))
     if status.st_size == 0:
@@ -197,9 +198,7 @@ def _checked_size(path: Path) -> int:
 def _ask_child(arguments: list[str], kind: type[_Document], path: Path, timeout_s: float) -> _Document:
     command = [sys.executable, "-m", "pipeline.probe_process", *arguments]
     try:
-        answer = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
-        )
+        answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired:
         reason = f"not opened within {timeout_s:g} s: the file hangs the media library, or its disk is stuck"
         raise InvalidInputError(reason, source=shown(path)) from None

@@ -1,7 +1,7 @@
 """The child process that opens a media file, since some files crash or hang the library that reads them.
 
 ``python -m pipeline.probe_process PATH`` prints a ``Probed`` as one JSON document;
-``python -m pipeline.probe_process --ends PATH INDEX`` prints the ``Ends`` of its packets.
+``python -m pipeline.probe_process PATH INDEX`` prints the ``Ends`` of its packets.
 Nothing but the file itself is read: no playlist is followed, no network is asked.
 """
 
@@ -73,10 +73,8 @@ class Ends:
 
 def main(arguments: list[str]) -> int:
     """Do what the module says. The exit status is 0 also where the file is at fault."""
-    if arguments[0] == "--ends":
-        document: Probed | Ends = packet_ends(arguments[1], int(arguments[2]))
-    else:
-        document = inspect_file(arguments[0])
+    path, *index = arguments
+    document = packet_ends(path, int(index[0])) if index else inspect_file(path)
     sys.stdout.buffer.write(msgspec.json.encode(document))
     return 0
 

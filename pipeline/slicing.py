@@ -57,7 +57,12 @@ class Slicer:
         return self._start_ms() if self._pending else None
 
     def push(self, span: Span) -> list[Cut]:
-        """Take the next speech span; returns the slices that its coming decides."""
+        """Take the next speech span; returns the slices that its coming decides.
+
+        ``ValueError`` where it is longer than a slice: the speech gate splits such spans.
+        """
+        if span.duration_ms > self._rules.max_slice_ms:
+            raise ValueError(f"{span} is longer than a slice of {self._rules.max_slice_ms} ms")
         cuts = self.advance(span.start_ms)
         self._pending.append(span)
         while self._pending[-1].end_ms - self._start_ms() > self._rules.max_slice_ms:
@@ -75,13 +80,17 @@ class Slicer:
         return []
 
     def finish(self, media_end_ms: int) -> list[Cut]:
-        """The last slice; its boundary is the end of the media."""
-        if not self._pending:
-            return []
-        return [self._take(len(self._pending), max(media_end_ms, self._pending[-1].end_ms), Boundary.END)]
+        """The last slice: it ends with the media, or in silence where that is long enough to end any slice."""
+        cuts = self.advance(media_end_ms)
+        if self._pending:
+            end_ms = max(media_end_ms, self._pending[-1].end_ms)
+            cuts.append(self._take(len(self._pending), end_ms, Boundary.END))
+        return cuts
 
     def _start_ms(self) -> int:
-        return max(self._floor_ms, self._pending[0].start_ms - self._rules.pad_ms)
+        first = self._pending[0]
+        pad_ms = min(self._rules.pad_ms, self._rules.max_slice_ms - first.duration_ms)
+        return max(self._floor_ms, first.start_ms - pad_ms)
 
     def _cut_at_best(self, next_start_ms: int) -> Cut:
         """The last span does not fit: cut after one of those before it, where silence and fullness are best."""

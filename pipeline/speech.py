@@ -62,6 +62,7 @@ class SpeechGate:
         self._frame_ms = frame_samples * 1000 / 16_000
         self._frame = 0
         self._open_at: int | None = None
+        self._is_rest = False
         self._last_speech = 0
         self._history: list[float] = []
 
@@ -92,7 +93,7 @@ class SpeechGate:
         if self._open_at is None:
             if probability < rules.threshold:
                 return None
-            self._open_at = self._frame
+            self._open_at, self._is_rest = self._frame, False
             self._history.clear()
         self._history.append(probability)
         if probability >= rules.release_threshold:
@@ -106,17 +107,20 @@ class SpeechGate:
         start, self._open_at = self._open_at, None
         assert start is not None
         span = Span(self._ms(start), self._ms(end_frame))
-        return span if span.duration_ms >= self._rules.min_speech_ms else None
+        return span if self._is_rest or span.duration_ms >= self._rules.min_speech_ms else None
 
     def _split(self) -> Span:
-        """Cut the open span at its weakest frame; the rest stays open, so the two spans touch."""
+        """Cut the open span at its weakest frame; the rest stays open, so the two spans touch.
+
+        The rest is speech however short it turns out to be: it belongs to what was cut off.
+        """
         assert self._open_at is not None
         window = min(len(self._history) - 1, int(self._rules.search_ms / self._frame_ms))
         tail = np.asarray(self._history[-window:])
         weakest = len(self._history) - window + int(tail.argmin())
         cut = self._open_at + weakest
         span = Span(self._ms(self._open_at), self._ms(cut))
-        self._open_at = cut
+        self._open_at, self._is_rest = cut, True
         self._history = self._history[weakest:]
         return span
 

@@ -108,9 +108,7 @@ class Store:
         with self._transaction() as connection:
             tables.upsert(connection, tables.SLICES, media_id, slices)
             tables.upsert(connection, tables.SLICE_TRANSCRIPTS, media_id, transcripts)
-            connection.execute(
-                text(statements.RECORD_PROGRESS), {"media_id": media_id, "slicing": slicing, "asr": asr}
-            )
+            connection.execute(text(statements.RECORD_PROGRESS), {"media_id": media_id, "slicing": slicing, "asr": asr})
 
     def slice_transcripts(self, media_id: str, slicing: str, asr: str) -> tuple[SliceTranscript, ...]:
         """What has been transcribed under these fingerprints, in slice order."""
@@ -126,9 +124,7 @@ class Store:
             connection.execute(text(statements.RECORD_TRANSCRIPT), _transcript_values(result, fingerprint))
             for table, new in _parts(result):
                 tables.replace(connection, table, media_id, new)
-            connection.execute(
-                text(statements.RECORD_STATE), {"media_id": media_id, "state": "done", "reason": ""}
-            )
+            connection.execute(text(statements.RECORD_STATE), {"media_id": media_id, "state": "done", "reason": ""})
 
     def record_failure(self, media_id: str, reason: str, ledger: Sequence[LedgerSpan]) -> None:
         """State failed, with ``ledger`` for its account.
@@ -172,8 +168,7 @@ class Store:
         """Of one media (empty where it is not known) or of all, the oldest first."""
         with self._transaction() as connection:
             return tuple(
-                MediaStatus(*row)
-                for row in connection.execute(text(statements.STATUS), {"media_id": media_id})
+                MediaStatus(*row) for row in connection.execute(text(statements.STATUS), {"media_id": media_id})
             )
 
     def ledger(self, media_id: str) -> tuple[LedgerSpan, ...]:

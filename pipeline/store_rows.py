@@ -149,10 +149,7 @@ def sentence_rows(sentences: Sequence[Sentence]) -> list[Row]:
 def word_rows(sentences: Sequence[Sentence]) -> list[Row]:
     """The words of all sentences, numbered through."""
     words = ((index, word) for index, sentence in enumerate(sentences) for word in sentence.words)
-    return [
-        (i, sentence, w.start_ms, w.end_ms, clean(w.text), w.probability)
-        for i, (sentence, w) in enumerate(words)
-    ]
+    return [(i, sentence, w.start_ms, w.end_ms, clean(w.text), w.probability) for i, (sentence, w) in enumerate(words)]
 
 
 def sentences(rows: Sequence[Row], words: Sequence[Row]) -> tuple[Sentence, ...]:
@@ -182,8 +179,7 @@ def cue_rows(cues: Sequence[Cue], sentences: Sequence[Sentence], language: str) 
 def cues(rows: Sequence[Row]) -> tuple[Cue, ...]:
     """A line never holds a line break, so the text splits into the lines it was made of."""
     return tuple(
-        Cue(start_ms, end_ms, tuple(text.split("\n")) if text else ())
-        for _, start_ms, end_ms, text, *_ in rows
+        Cue(start_ms, end_ms, tuple(text.split("\n")) if text else ()) for _, start_ms, end_ms, text, *_ in rows
     )
 
 
@@ -197,8 +193,7 @@ def violations(rows: Sequence[Row]) -> tuple[Violation, ...]:
 
 def replacement_rows(replacements: Sequence[Replacement]) -> list[Row]:
     return [
-        (i, r.start_ms, r.end_ms, clean(r.before), clean(r.after), clean(r.rule))
-        for i, r in enumerate(replacements)
+        (i, r.start_ms, r.end_ms, clean(r.before), clean(r.after), clean(r.rule)) for i, r in enumerate(replacements)
     ]
 
 

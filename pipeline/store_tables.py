@@ -118,8 +118,7 @@ def replace(connection: Connection, table: Table, media_id: str, rows: Sequence[
     (key,) = table.key
     connection.execute(
         text(
-            f"delete from lecturemill.{table.name}"
-            f" where media_id = :media_id and {key} <> all(cast(:kept as bigint[]))"
+            f"delete from lecturemill.{table.name} where media_id = :media_id and {key} <> all(cast(:kept as bigint[]))"
         ),
         {"media_id": media_id, "kept": [row[0] for row in rows]},
     )
@@ -129,7 +128,5 @@ def replace(connection: Connection, table: Table, media_id: str, rows: Sequence[
 def select(connection: Connection, table: Table, media_id: str) -> list[Row]:
     """All rows of the media, by key."""
     names = ", ".join(f"{name}::text" if kind == "jsonb" else name for name, kind in table.columns.items())
-    statement = (
-        f"select {names} from lecturemill.{table.name} where media_id = :media_id order by {table.key[0]}"
-    )
+    statement = f"select {names} from lecturemill.{table.name} where media_id = :media_id order by {table.key[0]}"
     return [tuple(row) for row in connection.execute(text(statement), {"media_id": media_id})]

@@ -87,6 +87,10 @@ class _Attempt:
     def is_fatal(self) -> bool:
         return any(objection.is_fatal for objection in self.objections)
 
+    @property
+    def is_worth_a_retry(self) -> bool:
+        return bool(self.objections) and not any(objection.is_final for objection in self.objections)
+
     def is_better_than(self, other: _Attempt) -> bool:
         """Fewer fatal objections win, then fewer of any kind, then the more probable text."""
         return self._rank() > other._rank()
@@ -95,9 +99,7 @@ class _Attempt:
         return (not self.is_fatal, -len(self.objections), self.hypothesis.segment.avg_logprob)
 
 
-def transcribe(
-    engine: Engine, requests: Sequence[Request], options: TranscriptionOptions
-) -> list[SliceTranscript]:
+def transcribe(engine: Engine, requests: Sequence[Request], options: TranscriptionOptions) -> list[SliceTranscript]:
     """The transcripts of ``requests``, in order; each is transcribed or filtered, none is missing."""
     started = time.perf_counter()
     best: dict[int, _Attempt] = {}
@@ -108,7 +110,7 @@ def transcribe(
             attempt = _judged(requests[at], hypothesis, number, options)
             if at not in best or attempt.is_better_than(best[at]):
                 best[at] = attempt
-        open_ones = [at for at in open_ones if best[at].objections]
+        open_ones = [at for at in open_ones if best[at].is_worth_a_retry]
         if not open_ones:
             break
     share_ms = round((time.perf_counter() - started) * 1000 / max(1, len(requests)))
@@ -117,7 +119,8 @@ def transcribe(
 
 def _judged(request: Request, hypothesis: Hypothesis, number: int, options: TranscriptionOptions) -> _Attempt:
     prompt = options.prompts.get(hypothesis.language, "")
-    objections = judge(hypothesis.segment, hypothesis.language, request.audio.slice, prompt, options.judge)
+    rules = options.judge if number == 1 else options.judge.for_retries()
+    objections = judge(hypothesis.segment, hypothesis.language, request.audio.slice, prompt, rules)
     return _Attempt(hypothesis, objections, number)
 
 

@@ -1,1 +1,1 @@
-"""Voice-activity detectors: audio blocks in, a speech probability per frame out. ``speech.py`` turns them into spans."""
+"""Voice-activity detectors: audio in, a speech probability per frame out; ``speech.py`` turns them into spans."""

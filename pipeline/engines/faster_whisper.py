@@ -31,17 +31,20 @@ class FasterWhisperEngine:
     """A loaded CTranslate2 Whisper model. Not thread-safe; one per process and device."""
 
     def __init__(self, folder: Path, fingerprint: str, *, device: str, compute_type: str, threads: int) -> None:
-        """Load ``folder`` (``model.bin``, ``tokenizer.json``…) on ``device`` (``cpu``, ``cuda``)."""
+        """Load ``folder`` (``model.bin``, ``tokenizer.json``…) on ``device`` (``cpu``, ``cuda``).
+
+        ``fingerprint`` names the weights and the arithmetic. Raises UsageError where the model cannot be loaded.
+        """
         # Imported here: it takes a second and is not needed to plan, export or look.
         from faster_whisper import WhisperModel
 
+        self.fingerprint = fingerprint
         try:
             self._model: Any = WhisperModel(
                 str(folder), device=device, compute_type=compute_type, cpu_threads=threads, local_files_only=True
             )
         except (RuntimeError, ValueError, OSError) as error:
             raise UsageError(f"the model in {folder} cannot be loaded on {device}: {error}") from error
-        self.fingerprint = f"{fingerprint}:{self._model.model.compute_type}"
 
     def transcribe(
         self, requests: Sequence[Request], decoding: Decoding, prompts: Mapping[str, str]
@@ -105,11 +108,11 @@ class FasterWhisperEngine:
             sampling_topk=0 if decoding.temperature else 1,
             sampling_temperature=decoding.temperature or 1.0,
         )
-        return [_Answer(result, self._tokenizer(language)) for result, (language, _) in zip(results, languages, strict=True)]
+        return [
+            _Answer(result, self._tokenizer(language)) for result, (language, _) in zip(results, languages, strict=True)
+        ]
 
-    def _prompts(
-        self, languages: Sequence[str], decoding: Decoding, prompts: Mapping[str, str]
-    ) -> list[list[int]]:
+    def _prompts(self, languages: Sequence[str], decoding: Decoding, prompts: Mapping[str, str]) -> list[list[int]]:
         """One prompt per slice, all of one length: CTranslate2 takes no other batch.
 
         Where languages differ their prompts do; the longer ones lose their beginning, which Whisper minds least.
@@ -122,7 +125,9 @@ class FasterWhisperEngine:
             tails.append([*tokenizer.sot_sequence, tokenizer.no_timestamps])
         length = min(len(context) for context in contexts)
         start = [self._tokenizer(languages[0]).sot_prev] if length else []
-        return [[*start, *context[len(context) - length :], *tail] for context, tail in zip(contexts, tails, strict=True)]
+        return [
+            [*start, *context[len(context) - length :], *tail] for context, tail in zip(contexts, tails, strict=True)
+        ]
 
     def _words(
         self,
@@ -181,7 +186,11 @@ def _word(word: dict[str, Any], piece: Slice) -> Word:
 
 
 def _hypothesis(
-    request: Request, language: tuple[str, float], answer: _Answer, words: tuple[Word, ...], decoding: Decoding
+    request: Request,
+    language: tuple[str, float],
+    answer: _Answer,
+    words: tuple[Word, ...],
+    decoding: Decoding,
 ) -> Hypothesis:
     span = request.audio.slice.span
     data = answer.text.encode()

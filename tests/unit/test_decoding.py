@@ -17,7 +17,7 @@ import numpy.typing as npt
 import psutil
 import pytest
 
-from pipeline.decoding import DecodeReport, decode, find_ffmpeg, to_mono
+from pipeline.decoding import DecodeReport, Decoding, decode, find_ffmpeg, to_mono
 from pipeline.errors import InvalidInputError, RetriableError
 from pipeline.media import probe
 from pipeline.values import SAMPLE_RATE_HZ, Samples, Span
@@ -155,9 +155,7 @@ def _damaged(path: Path, kind: str) -> Path:
 @pytest.mark.parametrize("name", ["aac.mkv", "aac.flv", "opus.webm", "sound.mp3", "sound.flac", "front.mp4"])
 def test_what_an_interrupted_upload_lacks_is_missing(name: str, make: Maker) -> None:
     audio = ("-i", "clicks.wav")
-    arguments = {"sound.mp3": audio, "sound.flac": audio}.get(
-        name, (*BOTH, *FILMS.get(name, FILMS["aac.mp4"]))
-    )
+    arguments = {"sound.mp3": audio, "sound.flac": audio}.get(name, (*BOTH, *FILMS.get(name, FILMS["aac.mp4"])))
     faststart = ("-movflags", "+faststart") if name == "front.mp4" else ()
     report = _decoded(_damaged(make(name, *arguments, *faststart), "cut")).report
     (tail,) = report.missing
@@ -253,16 +251,18 @@ def test_a_missing_ffmpeg_is_named(make: Maker) -> None:
         _decoded(make("sound.wav", "-i", "clicks.wav"), "/nowhere/ffmpeg")
 
 
+def _take_one_and_raise(decoding: Decoding, error: type[BaseException]) -> None:
+    next(iter(decoding))
+    raise error
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_leaving_early_leaves_no_child(error: type[BaseException], make: Maker) -> None:
     path = make("early.wav", "-i", "clicks.wav", "-af", "aloop=50:384000")
     info = probe(path)
-    with (
-        pytest.raises(error),
-        decode(path, info, info.tracks[0], ffmpeg=FFMPEG) as decoding,
-    ):
-        next(iter(decoding))
-        raise error
+    decoding = decode(path, info, info.tracks[0], ffmpeg=FFMPEG)
+    with pytest.raises(error), decoding:
+        _take_one_and_raise(decoding, error)
     assert _no_child_is_left()
     with pytest.raises(RuntimeError, match="after the last block"):
         _ = decoding.report

@@ -66,7 +66,7 @@ def test_a_file_may_have_any_name(name: str, tone: Path) -> None:
 
 def test_a_name_relative_to_here_may_begin_with_a_dash(tone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tone.parent)
-    assert probe(tone.rename("--ends")).duration_ms == 1500
+    assert probe(tone.rename("--help")).duration_ms == 1500
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,7 @@ def test_a_name_relative_to_here_may_begin_with_a_dash(tone: Path, monkeypatch: 
     ],
 )
 @pytest.mark.parametrize("name", ["lecture.mp4", "lecture.txt", "lecture.m3u8", "lecture"])
-def test_what_is_no_recording_is_refused_in_one_line(
-    content: bytes, reason: str, name: str, tmp_path: Path
-) -> None:
+def test_what_is_no_recording_is_refused_in_one_line(content: bytes, reason: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     assert re.search(reason, _refusal(path))

@@ -144,7 +144,5 @@ def test_frames_in_their_places_come_out_as_they_are(lengths: list[int], start: 
 def test_what_is_missing_at_the_end(
     track_end_ms: int | None, media_end_ms: int | None, last_packet_ms: int | None, missing: Span | None
 ) -> None:
-    found = missing_tail(
-        10_000, track_end_ms=track_end_ms, media_end_ms=media_end_ms, last_packet_ms=last_packet_ms
-    )
+    found = missing_tail(10_000, track_end_ms=track_end_ms, media_end_ms=media_end_ms, last_packet_ms=last_packet_ms)
     assert found == missing

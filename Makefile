@@ -1,0 +1,46 @@
+# Every target does its own set-up: Python 3.11 or later, git, make and a package index are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
+
+.PHONY: demo test test-diarization lint bench lock clean
+
+# The command alone: what a user installs.
+$(VENV)/.installed: pyproject.toml requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) --editable .
+	@touch $@
+
+# With the tools that tests, lint and bench need.
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.installed
+	@$(BIN)/python -m demo.show
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m 'not diarization'
+
+# 6 GB of torch: not part of `make test`.
+test-diarization: $(VENV)/.installed-dev
+	$(INSTALL) --editable '.[dev,diarization]'
+	$(BIN)/python -m pytest -m diarization
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m bench.line $(ARGS)
+
+lock: $(VENV)/.installed-dev
+	$(INSTALL) uv
+	$(BIN)/uv pip compile --quiet --universal --all-extras --python-version 3.11 --no-emit-index-url \
+		--no-annotate --no-header --upgrade pyproject.toml --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV)

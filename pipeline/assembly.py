@@ -1,0 +1,118 @@
+"""Puts the line together: options and models in, ``LineOptions`` and ``LineTools`` out. The one place that wires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pipeline.decoding import find_ffmpeg
+from pipeline.driver import LineOptions, LineTools
+from pipeline.errors import UsageError
+from pipeline.glossary_file import load_glossary
+from pipeline.identity import digest
+from pipeline.judging import JudgeRules
+from pipeline.models import LocalModel, fetch_model, find_model
+from pipeline.postprocess import Glossary, PostprocessOptions, prompt_sentence
+from pipeline.settings import Device, Settings, choose_device, open_database
+from pipeline.speech import Detector
+from pipeline.store import Store
+from pipeline.transcription import LADDER, Engine, TranscriptionOptions
+
+LANGUAGES_WITH_PROMPT = ("zh", "en")
+MAX_PROMPT_CHARACTERS = 200
+DETECTORS = ("silero", "pyannote")
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What the user asked of ``lecturemill run``, as it was typed."""
+
+    course_id: str
+    language: str = "auto"
+    glossary: Path | None = None
+    model: str = "base"
+    device: str = "auto"
+    vad: str = "silero"
+    audio_track: int | None = None
+    usd_per_hour: float = 0.10
+
+
+def line_options(request: RunRequest) -> LineOptions:
+    """Checks what can be checked before any work; raises UsageError or, for the glossary, InvalidInputError."""
+    glossary = load_glossary(request.glossary) if request.glossary else Glossary.empty()
+    prompts = {name: prompt_sentence(glossary, name, MAX_PROMPT_CHARACTERS) for name in LANGUAGES_WITH_PROMPT}
+    return LineOptions(
+        course_id=request.course_id,
+        language=_language(request.language),
+        audio_track=request.audio_track,
+        glossary=glossary,
+        transcription=TranscriptionOptions(LADDER, prompts, JudgeRules()),
+        postprocess=PostprocessOptions(),
+    )
+
+
+@contextmanager
+def open_tools(request: RunRequest, settings: Settings, say: Callable[[str], None]) -> Iterator[LineTools]:
+    """Models found (fetched, the first time), the database up; the engine is loaded when it is first needed."""
+    device = choose_device(request.device)
+    make_detector, detector_fingerprint = _detector(request.vad, settings, say)
+    model = present_model(request.model, settings, say)
+    fingerprint = digest(model.fingerprint, device)
+    with open_database(settings) as url, Store.open(url) as store:
+        yield LineTools(
+            engine=cache(lambda: _engine(model, fingerprint, device, settings)),
+            engine_fingerprint=fingerprint,
+            detector=make_detector,
+            detector_fingerprint=detector_fingerprint,
+            store=store,
+            ffmpeg=find_ffmpeg(),
+            usd_per_hour=request.usd_per_hour,
+        )
+
+
+def present_model(name: str, settings: Settings, say: Callable[[str], None]) -> LocalModel:
+    """The model from its folder or the cache; a known name that is not there yet is fetched."""
+    try:
+        return find_model(name, settings.models)
+    except UsageError:
+        if Path(name).exists():
+            raise
+        return fetch_model(name, settings.models, say)
+
+
+def _language(asked: str) -> str | None:
+    from faster_whisper.tokenizer import _LANGUAGE_CODES
+
+    if asked == "auto":
+        return None
+    if asked not in _LANGUAGE_CODES:
+        raise UsageError(f"--language must be auto or one of Whisper's codes (zh, en, …), not {asked!r}")
+    return asked
+
+
+def _engine(model: LocalModel, fingerprint: str, device: Device, settings: Settings) -> Engine:
+    from pipeline.engines.faster_whisper import FasterWhisperEngine
+
+    return FasterWhisperEngine(
+        model.folder, fingerprint, device=device.name, compute_type=device.compute_type, threads=settings.threads
+    )
+
+
+def _detector(name: str, settings: Settings, say: Callable[[str], None]) -> tuple[Callable[[], Detector], str]:
+    """How to make a detector (one per media), and the fingerprint of its weights."""
+    if name == "silero":
+        from pipeline.detectors.silero import SileroDetector, load_silero
+
+        weights = present_model("silero-vad", settings, say)
+        session = load_silero(next(weights.folder.glob("*.onnx")))
+        return (lambda: SileroDetector(session, weights.fingerprint)), weights.fingerprint
+    if name == "pyannote":
+        from pipeline.detectors.pyannote import PyannoteDetector, load_pyannote
+
+        weights = present_model("pyannote-segmentation", settings, say)
+        model = load_pyannote(weights.folder / "pytorch_model.bin")
+        return (lambda: PyannoteDetector(model, weights.fingerprint)), weights.fingerprint
+    raise UsageError(f"--vad must be one of {', '.join(DETECTORS)}, not {name!r}")

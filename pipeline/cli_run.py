@@ -1,0 +1,178 @@
+"""``lecturemill run``: files and folders through the line, one after the other, and what is said at the end."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.console import Bars, clock, print_table
+from pipeline.driver import Finished, LineOptions, LineTools, run_media
+from pipeline.errors import InvalidInputError, UsageError
+from pipeline.ledger import total_ms
+from pipeline.subtitles import FORMATS, Document, export_path, render, write_whole
+from pipeline.values import Media, MediaResult, Outcome
+
+_SUFFIXES = """
+3gp aac amr asf avi caf flac flv m2ts m4a m4b m4v mka mkv mov mp3 mp4 mpeg mpg mts mxf oga ogg ogv opus ps rm rmvb ts
+vob wav webm wma wmv
+"""
+MEDIA_SUFFIXES = frozenset(f".{name}" for name in _SUFFIXES.split())
+"""What is taken from a folder. A file that is named on the command line is always tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of one file; a line of the summary and of ``--json``."""
+
+    file: str
+    media_id: str
+    state: str
+    """``done``, or ``failed`` with its ``reason``."""
+    reason: str
+    was_done: bool
+    language: str
+    duration_ms: int
+    speech_ms: int
+    filtered_ms: int
+    failed_ms: int
+    cues: int
+    violations: int
+    replacements: int
+    x_real_time: float
+    usd: float
+    warnings: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def collect(inputs: Sequence[Path]) -> tuple[Path, ...]:
+    """The files to process, each once, in order; folders are searched. Raises UsageError where nothing is found."""
+    found: dict[Path, None] = {}
+    for path in inputs:
+        for file in _files_of(path):
+            found.setdefault(file)
+    if not found:
+        raise UsageError(f"no media files in {', '.join(map(str, inputs))}; name a file, or a folder that holds some")
+    return tuple(found)
+
+
+def check_formats(text: str) -> tuple[str, ...]:
+    """The asked-for formats. Raises UsageError for an unknown one.
+
+    >>> check_formats("srt, vtt,srt")
+    ('srt', 'vtt')
+    """
+    asked = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",") if part.strip()))
+    unknown = [name for name in asked if name not in FORMATS]
+    if unknown or not asked:
+        raise UsageError(f"--formats takes {','.join(FORMATS)}, not {text!r}")
+    return asked
+
+
+def run_all(
+    files: Sequence[Path],
+    options: LineOptions,
+    tools: LineTools,
+    bars: Bars,
+    out: Path | None,
+    formats: Sequence[str],
+) -> Iterator[Report]:
+    """Process the files in order; one that fails is reported and the others go on."""
+    stems = Counter(file.stem for file in files)
+    for file in files:
+        bar = bars.bar(file.name.encode(errors="replace").decode())
+        try:
+            finished = run_media(file, options, tools, bar)
+        except InvalidInputError as error:
+            bars.say(f"failed: {error.reason}")
+            yield _failed(file, error.reason)
+            continue
+        for warning in finished.result.warnings:
+            bar.say(f"warning: {warning}")
+        stem = file.stem if stems[file.stem] == 1 else f"{file.stem}-{finished.media.media_id[:8]}"
+        written = export_all(finished.media, finished.result, out or file.parent, stem, formats)
+        yield _done(file, finished, written)
+
+
+def export_all(media: Media, result: MediaResult, out: Path, stem: str, formats: Sequence[str]) -> tuple[Path, ...]:
+    """Write the subtitle files, each whole or not at all; returns their paths."""
+    document = document_of(media, result)
+    paths = []
+    for name in formats:
+        path = export_path(out, stem, document.language, name)
+        write_whole(path, render(name, media=document))
+        paths.append(path)
+    return tuple(paths)
+
+
+def document_of(media: Media, result: MediaResult) -> Document:
+    language = result.language or media.language or ""
+    return Document(media.media_id, media.title, language, result.duration_ms, result.cues, result.sentences)
+
+
+def print_summary(reports: Sequence[Report]) -> None:
+    """The table at the end of a run, and every failure by name."""
+    columns = ("file", "state", "duration", "speech", "x real time", "cues", "violations", "filtered", "failed", "USD")
+    print_table("", columns, [_row(report) for report in reports])
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        yield from (Path(folder, name) for name in sorted(names) if Path(name).suffix.lower() in MEDIA_SUFFIXES)
+
+
+def _row(report: Report) -> tuple[object, ...]:
+    state = f"{report.state} before" if report.was_done else report.state
+    if report.state == "failed":
+        return (Path(report.file).name, state, *[""] * 8)
+    share = f"{100 * report.speech_ms / report.duration_ms:.0f} %" if report.duration_ms else ""
+    return (
+        Path(report.file).name,
+        state,
+        clock(report.duration_ms),
+        share,
+        f"{report.x_real_time:.1f}",
+        report.cues,
+        report.violations,
+        clock(report.filtered_ms),
+        clock(report.failed_ms),
+        f"{report.usd:.5f}",
+    )
+
+
+def _failed(file: Path, reason: str) -> Report:
+    return Report(_shown(file), "", "failed", reason, False, "", 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, (), ())
+
+
+def _done(file: Path, finished: Finished, written: Sequence[Path]) -> Report:
+    result = finished.result
+    return Report(
+        file=_shown(file),
+        media_id=finished.media.media_id,
+        state="done",
+        reason="",
+        was_done=finished.was_done,
+        language=result.language,
+        duration_ms=result.duration_ms,
+        speech_ms=result.speech_ms,
+        filtered_ms=total_ms(result.ledger, Outcome.FILTERED),
+        failed_ms=total_ms(result.ledger, Outcome.FAILED),
+        cues=len(result.cues),
+        violations=len(result.violations),
+        replacements=len(result.replacements),
+        x_real_time=result.duration_ms / max(1, result.cost.wall_ms),
+        usd=result.cost.usd,
+        warnings=tuple(result.warnings),
+        files=tuple(_shown(path) for path in written),
+    )
+
+
+def _shown(path: Path) -> str:
+    """A path that can be printed and stored, also where its bytes are no UTF-8."""
+    return str(path).encode(errors="replace").decode()

@@ -1,0 +1,128 @@
+"""What a person sees: a bar per file on a terminal, plain lines in a pipe, tables at the end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.values import Media
+
+_PIPE_WIDTH = 10_000  # wide enough that nothing is cut or wrapped where a program reads it
+
+
+def clock(time_ms: int | None) -> str:
+    """Hours, minutes and seconds as people write them.
+
+    >>> clock(3_725_400), clock(59_900), clock(None)
+    ('1:02:05', '0:59', '?')
+    """
+    if time_ms is None:
+        return "?"
+    minutes, seconds = divmod(time_ms // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+class _Speed(ProgressColumn):
+    """How many times faster than playing, and the time left."""
+
+    def render(self, task: Task) -> Text:
+        elapsed_s = task.finished_time or task.elapsed or 0.0
+        if not task.completed or elapsed_s < 0.5:
+            return Text("")
+        speed = task.completed / 1000 / elapsed_s
+        if task.finished or not task.total:
+            return Text(f"{speed:.1f} x real time")
+        left_ms = round((task.total - task.completed) / speed)
+        return Text(f"{speed:.1f} x real time, {clock(left_ms)} left")
+
+
+class _Position(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        total = round(task.total) if task.total else None
+        return Text(f"{clock(round(task.completed))} / {clock(total)}")
+
+
+class Bars:
+    """Progress of a run. Everything goes to standard error, so that standard output stays for results."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        self._is_live = self._console.is_terminal and not quiet
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Position(), _Speed())
+        self._progress = Progress(*columns, console=self._console, disable=not self._is_live)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def say(self, line: str) -> None:
+        self._progress.console.print(line, markup=False)
+
+    def bar(self, label: str) -> Bar:
+        """The bar of one file."""
+        return Bar(label, self, self._progress, self._is_live)
+
+
+class Bar:
+    """One file's progress (``pipeline.driver.Progress``)."""
+
+    _LINE_EVERY_S = 30.0
+
+    def __init__(self, label: str, bars: Bars, progress: Progress, is_live: bool) -> None:
+        self._label, self._bars, self._progress, self._is_live = label, bars, progress, is_live
+        self._task: TaskID | None = None
+        self._total_ms: int | None = None
+        self._said_at = time.monotonic()
+
+    def begin(self, media: Media) -> None:
+        self._total_ms = media.duration_ms
+        self._task = self._progress.add_task(self._label, total=media.duration_ms)
+
+    def advance(self, done_ms: int) -> None:
+        if self._task is not None:
+            self._progress.update(self._task, completed=done_ms)
+        if not self._is_live and time.monotonic() - self._said_at >= self._LINE_EVERY_S:
+            self._said_at = time.monotonic()
+            self.say(f"{clock(done_ms)} of {clock(self._total_ms)}")
+
+    def say(self, line: str) -> None:
+        self._bars.say(f"{self._label}: {line}")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table on standard output; numbers to the right. In a pipe nothing is cut off."""
+    is_terminal = sys.stdout.isatty()
+    console = Console(highlight=False, width=None if is_terminal else _PIPE_WIDTH)
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE, pad_edge=False)
+    kept = [[_cell(value) for value in row] for row in rows]
+    for at, column in enumerate(columns):
+        is_number = bool(kept) and all(_is_number(row[at]) for row in kept)
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    for row in kept:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.2f}" if isinstance(value, float) else str(value)
+
+
+def _is_number(cell: str) -> bool:
+    return cell == "" or cell.replace(",", "").replace(".", "").replace(":", "").replace("%", "").strip().isdigit()

@@ -1,0 +1,73 @@
+"""Where things lie and what the machine is: resolved once, in the entry point, from options and environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from pipeline import database
+from pipeline.errors import UsageError
+from pipeline.models import default_cache
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The command's surroundings."""
+
+    home: Path
+    """State: the embedded database, unfinished work."""
+    models: Path
+    """The model cache, the same whichever home is used."""
+    database_url: str | None
+    """None stands for the embedded PostgreSQL in ``home``."""
+    threads: int
+    """Processor cores that this process may use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What the engine runs on: ``cpu`` or ``cuda``, and the arithmetic that is fastest there."""
+
+    name: str
+    compute_type: str
+
+
+def settings_from(environment: Mapping[str, str], database_url: str | None = None) -> Settings:
+    """``LECTUREMILL_HOME`` and ``DATABASE_URL`` count where no option says otherwise."""
+    home = environment.get("LECTUREMILL_HOME")
+    return Settings(
+        home=Path(home).expanduser().resolve() if home else user_data_path("lecturemill"),
+        models=default_cache(),
+        database_url=database_url or environment.get("DATABASE_URL") or None,
+        threads=len(os.sched_getaffinity(0)),
+    )
+
+
+def choose_device(asked: str) -> Device:
+    """``auto`` takes the GPU where CTranslate2 sees one. Raises UsageError for anything unknown or absent."""
+    import ctranslate2
+
+    if asked not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"--device must be auto, cpu or cuda, not {asked!r}")
+    has_cuda = ctranslate2.get_cuda_device_count() > 0
+    if asked == "cuda" and not has_cuda:
+        raise UsageError("--device cuda: no CUDA device is visible to CTranslate2; run: lecturemill doctor")
+    return Device("cuda", "float16") if has_cuda and asked != "cpu" else Device("cpu", "int8")
+
+
+@contextmanager
+def open_database(settings: Settings) -> Iterator[str]:
+    """The URL of the database, with its tables in place; the embedded one runs as long as the context lasts."""
+    if settings.database_url:
+        database.upgrade(settings.database_url)
+        yield settings.database_url
+        return
+    settings.home.mkdir(parents=True, exist_ok=True)
+    with database.embedded(settings.home) as url:
+        database.upgrade(url)
+        yield url
