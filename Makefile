@@ -21,7 +21,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/python -m demo.show
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -m 'not diarization'
+	$(BIN)/python -m pytest
 
 # 6 GB of torch: not part of `make test`.
 test-diarization: $(VENV)/.installed-dev

@@ -66,9 +66,7 @@ class _Found:
     piece: int
 
 
-def tokens_of(
-    pieces: Sequence[Timed], language: str, *, joint: str = "", context: str = ""
-) -> tuple[Token, ...]:
+def tokens_of(pieces: Sequence[Timed], language: str, *, joint: str = "", context: str = "") -> tuple[Token, ...]:
     """The tokens of ``pieces`` laid end to end with ``joint`` between them.
 
     ``context`` is ``plain_text`` of the text that they will be compared with: of a number's readings the one

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Timer
 from typing import Self
@@ -25,7 +25,9 @@ from bench.machine import describe
 from bench.report import FileResult, SetResult, SystemResult, markdown
 from bench.scoring import score
 from bench.values import Item, Reply, Request
+from pipeline.assembly import present_model
 from pipeline.errors import LecturemillError, RetriableError, UsageError
+from pipeline.settings import settings_from
 
 ITEM_TIMEOUT_S = 1800
 
@@ -174,23 +176,17 @@ def write(result: SetResult, out: Path) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     report = out / f"{result.machine.date}-{result.name}.md"
     report.write_text(markdown(result), "utf-8")
-    report.with_suffix(".json").write_bytes(
-        msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n"
-    )
+    report.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
     return report
 
 
 def parse(arguments: Sequence[str] | None = None) -> Options:
     """The command line as options."""
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.line", description="Measure the line beside its peer."
-    )
+    parser = argparse.ArgumentParser(prog="python -m bench.line", description="Measure the line beside its peer.")
     parser.add_argument("--quick", action="store_true", help="one round, fewer systems")
     parser.add_argument("--sets", default="demo,lectures", help=f"comma-separated: {', '.join(SETS)}")
     parser.add_argument("--rounds", type=int, default=3, help="of which medians are taken (default 3)")
-    parser.add_argument(
-        "--model", default="base", help="name or folder of the Whisper weights, for all systems"
-    )
+    parser.add_argument("--model", default="base", help="name or folder of the Whisper weights, for all systems")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=CHECKOUT / "bench" / "results")
     given = parser.parse_args(arguments)
@@ -205,6 +201,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     complete = True
     try:
+        settings = settings_from(os.environ)
+        options = replace(options, model=str(present_model(options.model, settings, _say).folder))
         for name in options.sets:
             result = measure(name, options)
             report = write(result, options.out)

@@ -60,7 +60,5 @@ def commit(checkout: Path) -> str:
 
 
 def _git(checkout: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", *arguments], cwd=checkout, capture_output=True, text=True, check=True, timeout=30
-    )
+    done = subprocess.run(["git", *arguments], cwd=checkout, capture_output=True, text=True, check=True, timeout=30)
     return done.stdout.strip()

@@ -1,78 +1,66 @@
-"""Our line, as the benchmark calls it.
+"""Our line, as the benchmark calls it: the driver in this process, with a database, as ``lecturemill run`` does it.
 
-PLUG IN HERE: the in-process driver. Until it is there, ``load`` runs the command line once a file, so its
-seconds hold the start of Python and the loading of the model, which the peers' do not: such seconds are
-comparable only after ``load`` opens the engine once and ``transcribe`` calls the driver.
+What is timed runs from the closed file to rows in PostgreSQL: probe, decode, detect, slice, transcribe, judge,
+post-process, cue, store. The peers are timed from the closed file to text in memory.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
-import subprocess
-import sys
 import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
-
-import msgspec
 
 from bench.peers import Transcribe
 from bench.values import Hypothesis, Request, Timed
-from pipeline.errors import LecturemillError, UsageError
-
-TIMEOUT_S = 1800
-
-
-class _Row(msgspec.Struct, frozen=True):
-    """A cue (lines parted by ``\\n``) or a word of the JSON file."""
-
-    start_ms: int
-    end_ms: int
-    text: str
-
-
-class _File(msgspec.Struct, frozen=True):
-    """``{"media": {...}, "cues": [...], "words": [...]}``, as ``--formats json`` writes it."""
-
-    cues: tuple[_Row, ...]
-    words: tuple[_Row, ...]
+from pipeline.assembly import RunRequest, line_options, open_tools
+from pipeline.driver import run_media
+from pipeline.settings import settings_from
+from pipeline.values import Media, MediaResult, Word
 
 
 def load(model: str, threads: int) -> Transcribe:
-    """The line, ready to work; UsageError where its command is not installed beside this Python."""
-    command = Path(sys.executable).with_name("lecturemill")
-    if not command.is_file():
-        raise UsageError(f"{command} is not there: install this project into this environment")
+    """The line, ready to work: models loaded, the embedded database up (its folder is removed at exit)."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    home = stack.enter_context(tempfile.TemporaryDirectory(prefix="lecturemill-bench-"))
+    settings = replace(settings_from(os.environ | {"LECTUREMILL_HOME": home}), database_url=None, threads=threads)
+    tools = stack.enter_context(open_tools(RunRequest("bench", model=model, device="cpu"), settings, print))
+    tools.engine()
+    runs = count()
 
     def transcribe(request: Request) -> Hypothesis:
-        with tempfile.TemporaryDirectory(prefix="lecturemill-bench-") as out:
-            _run([str(command), *arguments(request, model, out)], threads)
-            return read(next(iter(Path(out).glob("*.json"))).read_bytes())
+        # A course of its own each time, so that nothing is done before.
+        asked = RunRequest(f"bench-{next(runs)}", request.language, _path(request.glossary), model, "cpu")
+        finished = run_media(Path(request.path), line_options(asked), tools, _Silent())
+        return hypothesis(finished.result)
 
     return transcribe
 
 
-def arguments(request: Request, model: str, out: str) -> list[str]:
-    """The command line after the program's name."""
-    given = ["run", request.path, "--course", "bench", "--language", request.language, "--model", model]
-    given += ["--out", out, "--formats", "json", "--json"]
-    return [*given, "--glossary", request.glossary] if request.glossary else given
+def hypothesis(result: MediaResult) -> Hypothesis:
+    """What a viewer sees of a result, and its words."""
+    cues = tuple(Timed(cue.text, cue.start_ms, cue.end_ms) for cue in result.cues)
+    words = tuple(_timed(word) for sentence in result.sentences for word in sentence.words)
+    return Hypothesis(cues, words)
 
 
-def read(raw: bytes) -> Hypothesis:
-    """The cues and words of a JSON subtitle file of ours."""
-    file = msgspec.json.decode(raw, type=_File)
-    return Hypothesis(tuple(map(_timed, file.cues)), tuple(map(_timed, file.words)))
+class _Silent:
+    """No progress: nobody watches."""
+
+    def begin(self, media: Media) -> None: ...
+
+    def advance(self, done_ms: int) -> None: ...
+
+    def say(self, line: str) -> None: ...
 
 
-def _timed(row: _Row) -> Timed:
-    return Timed(row.text, row.start_ms, row.end_ms)
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
 
 
-def _run(command: list[str], threads: int) -> None:
-    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
-    if done.returncode != 0:
-        last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
-        raise LecturemillError(f"lecturemill run ended with {done.returncode}: {last}")
+def _timed(word: Word) -> Timed:
+    return Timed(word.text, word.start_ms, word.end_ms)

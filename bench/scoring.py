@@ -144,9 +144,7 @@ def punctuation(reference: Sequence[Token], heard: Sequence[Token]) -> tuple[Mar
     )
 
 
-def start_errors(
-    sentences: Sequence[Timed], pieces: Sequence[Timed], language: str, *, joint: str
-) -> StartErrors:
+def start_errors(sentences: Sequence[Timed], pieces: Sequence[Timed], language: str, *, joint: str) -> StartErrors:
     """How far the start of each reference sentence is from the start of the piece that holds its first token.
 
     With words as ``pieces`` that is how well words are timed; with cues, how long before or after it is said
@@ -162,9 +160,7 @@ def start_errors(
     errors: list[int] = []
     for number, first in firsts.items():
         reach = range(first, min(first + START_REACH_TOKENS, len(reference)))
-        place = next(
-            (places[i] for i in reach if places[i] is not None and reference[i].piece == number), None
-        )
+        place = next((places[i] for i in reach if places[i] is not None and reference[i].piece == number), None)
         if place is not None:
             errors.append(abs(pieces[heard[place].piece].start_ms - sentences[number].start_ms))
     return StartErrors(tuple(errors), len(firsts) - len(errors))

@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeline.decoding import find_ffmpeg
 from pipeline.driver import LineOptions, LineTools
 from pipeline.errors import UsageError
-from pipeline.glossary_file import load_glossary
+from pipeline.glossary_file import LANGUAGES, load_glossary
 from pipeline.identity import digest
 from pipeline.judging import JudgeRules
 from pipeline.models import LocalModel, fetch_model, find_model
@@ -45,7 +45,7 @@ def line_options(request: RunRequest) -> LineOptions:
     glossary = load_glossary(request.glossary) if request.glossary else Glossary.empty()
     prompts = {name: prompt_sentence(glossary, name, MAX_PROMPT_CHARACTERS) for name in LANGUAGES_WITH_PROMPT}
     return LineOptions(
-        course_id=request.course_id,
+        course_id=_course(request.course_id),
         language=_language(request.language),
         audio_track=request.audio_track,
         glossary=glossary,
@@ -83,12 +83,16 @@ def present_model(name: str, settings: Settings, say: Callable[[str], None]) -> 
         return fetch_model(name, settings.models, say)
 
 
-def _language(asked: str) -> str | None:
-    from faster_whisper.tokenizer import _LANGUAGE_CODES
+def _course(asked: str) -> str:
+    if not asked.strip() or not asked.isprintable():
+        raise UsageError(f"--course must be a name of printable characters, not {asked!a}")
+    return asked
 
+
+def _language(asked: str) -> str | None:
     if asked == "auto":
         return None
-    if asked not in _LANGUAGE_CODES:
+    if asked not in LANGUAGES:
         raise UsageError(f"--language must be auto or one of Whisper's codes (zh, en, …), not {asked!r}")
     return asked
 

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 from typer.core import TyperGroup
 
 from pipeline import doctor
 from pipeline.assembly import RunRequest, line_options, open_tools
-from pipeline.cli_run import check_formats, collect, document_of, print_summary, run_all
-from pipeline.console import Bars, clock, print_table
+from pipeline.cli_run import Report, check_formats, check_targets, collect, document_of, print_reports, run_all
+from pipeline.console import Bars, clock, complain, print_json, print_table, write_out
 from pipeline.database import connect
 from pipeline.errors import InvalidInputError, LecturemillError, UsageError
 from pipeline.models import fetch_model, list_models
 from pipeline.query import run_query
 from pipeline.settings import open_database, settings_from
+from pipeline.stopping import INTERRUPTED, stoppable
 from pipeline.store import MediaStatus, Store
 from pipeline.subtitles import FORMATS, export_path, render, write_whole
 
-FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+FAILED, WRONG_USAGE = 1, 2
 
 
 class _Lecturemill(TyperGroup):
@@ -36,10 +35,10 @@ class _Lecturemill(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            _complain("stopped; the same command goes on where it was")
+            complain("stopped; the same command goes on where it was")
             raise typer.Exit(INTERRUPTED) from None
         except LecturemillError as error:
-            _complain(str(error))
+            complain(str(error))
             raise typer.Exit(WRONG_USAGE if isinstance(error, UsageError) else FAILED) from error
 
 
@@ -91,17 +90,14 @@ def run(
     request = RunRequest(course, language, glossary, model, device, vad, audio_track, usd_per_hour)
     wanted, files = check_formats(formats), collect(media)
     options, settings = line_options(request), settings_from(os.environ, database)
-    with Bars(quiet=quiet or as_json) as bars, open_tools(request, settings, bars.say) as tools:
-        reports = list(run_all(files, options, tools, bars, out, wanted))
-    if as_json:
-        _print_json(reports)
-    elif not quiet:
-        print_summary(reports)
-    failures = [report for report in reports if report.state == "failed"]
-    if quiet or as_json:
-        for report in failures:
-            _complain(f"failed: {report.reason}")
-    if failures:
+    check_targets(files, out)
+    reports: list[Report] = []
+    try:
+        with Bars(quiet=quiet or as_json) as bars, open_tools(request, settings, bars.say) as tools:
+            reports.extend(run_all(files, options, tools, bars, out, wanted))
+    finally:  # what was done is reported also where the run is stopped half-way
+        print_reports(reports, as_json=as_json, quiet=quiet)
+    if any(report.state == "failed" for report in reports):
         raise typer.Exit(FAILED)
 
 
@@ -115,7 +111,7 @@ def status(
     with _store(database) as store:
         found = store.status(_resolve(store, media_id) if media_id else None)
     if as_json:
-        _print_json(found)
+        print_json(found)
         return
     columns = ("media", "course", "title", "state", "duration", "cues", "violations", "filtered", "failed", "reason")
     print_table("", columns, [_status_row(one) for one in found])
@@ -131,7 +127,7 @@ def ledger(
     with _store(database) as store:
         spans = store.ledger(_resolve(store, media_id))
     if as_json:
-        _print_json(spans)
+        print_json(spans)
         return
     rows = [
         (clock(s.start_ms), clock(s.end_ms), (s.end_ms - s.start_ms) / 1000, s.outcome.value, s.reason) for s in spans
@@ -156,11 +152,11 @@ def export(
     document = document_of(media, result)
     text = render(wanted, media=document)
     if out is None:
-        sys.stdout.write(text)
+        write_out(text)
         return
     path = export_path(out, media.title, document.language, wanted)
     write_whole(path, text)
-    typer.echo(path)
+    write_out(f"{path}\n")
 
 
 @models_app.command("list")
@@ -168,7 +164,7 @@ def models_list(as_json: AsJson = False) -> None:
     """Models that can be fetched by name; any CTranslate2 Whisper folder works as well."""
     found = list_models(settings_from(os.environ).models)
     if as_json:
-        _print_json(found)
+        print_json(found)
         return
     rows = [(m.name, "here" if m.is_present else "", round(m.size_bytes / 1e6), m.licence, m.purpose) for m in found]
     print_table("", ("name", "", "MB", "licence", "purpose"), rows)
@@ -177,8 +173,8 @@ def models_list(as_json: AsJson = False) -> None:
 @models_app.command("fetch")
 def models_fetch(name: Annotated[str, typer.Argument(help="See: lecturemill models list.")]) -> None:
     """Fetch a model into the cache; every file is checked against its sha256."""
-    model = fetch_model(name, settings_from(os.environ).models, _complain)
-    typer.echo(model.folder)
+    model = fetch_model(name, settings_from(os.environ).models, complain)
+    write_out(f"{model.folder}\n")
 
 
 @db_app.command("upgrade")
@@ -198,7 +194,9 @@ def db_query(
     with open_database(settings_from(os.environ, database)) as url:
         columns, rows = run_query(url, sql)
     if as_json:
-        _print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        if len(set(columns)) < len(columns):
+            raise UsageError("two columns have one name; tell them apart by AS")
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
         return
     print_table("", columns, rows)
 
@@ -211,7 +209,7 @@ def db_serve() -> None:
         raise UsageError("DATABASE_URL is set: that database needs no serving")
     with open_database(settings) as url:
         typer.echo(connect(url).url.render_as_string(hide_password=False).replace("+psycopg", ""))
-        _complain("the database is up until Ctrl-C")
+        complain("the database is up until Ctrl-C")
         signal.pause()
 
 
@@ -220,7 +218,7 @@ def doctor_command(database: Database = None, as_json: AsJson = False) -> None:
     """Check everything that the line needs; each finding comes with its remedy."""
     findings = list(doctor.examine(settings_from(os.environ, database)))
     if as_json:
-        _print_json(findings)
+        print_json(findings)
     else:
         rows = [("ok" if f.is_ok else "PROBLEM", f.what, f.detail, f.remedy) for f in findings]
         print_table("", ("", "what", "found", "remedy"), rows)
@@ -230,17 +228,7 @@ def doctor_command(database: Database = None, as_json: AsJson = False) -> None:
 
 def main() -> None:
     """The entry point."""
-    # A service manager's stop is a stop like Ctrl-C: children are ended, what was done is kept.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    app()
-
-
-def _complain(line: str) -> None:
-    typer.echo(line.encode(errors="replace").decode(), err=True)
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    stoppable(app)
 
 
 @contextmanager

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
-from pipeline.console import Bars, clock, print_table
+from pipeline.console import Bars, clock, complain, print_json, print_table, printable
 from pipeline.driver import Finished, LineOptions, LineTools, run_media
 from pipeline.errors import InvalidInputError, UsageError
 from pipeline.ledger import total_ms
@@ -49,13 +50,24 @@ class Report:
 
 def collect(inputs: Sequence[Path]) -> tuple[Path, ...]:
     """The files to process, each once, in order; folders are searched. Raises UsageError where nothing is found."""
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}
     for path in inputs:
         for file in _files_of(path):
-            found.setdefault(file)
+            found.setdefault(file.resolve(), file)
     if not found:
         raise UsageError(f"no media files in {', '.join(map(str, inputs))}; name a file, or a folder that holds some")
-    return tuple(found)
+    return tuple(found.values())
+
+
+def check_targets(files: Sequence[Path], out: Path | None) -> None:
+    """Raises UsageError, before any work is done, for a folder in which no subtitles can be written."""
+    for folder in [out] if out else dict.fromkeys(file.parent for file in files if file.exists()):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{folder}: cannot be made ({error.strerror}); choose another --out") from error
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise UsageError(f"{folder}: cannot be written; choose another folder by --out")
 
 
 def check_formats(text: str) -> tuple[str, ...]:
@@ -80,9 +92,9 @@ def run_all(
     formats: Sequence[str],
 ) -> Iterator[Report]:
     """Process the files in order; one that fails is reported and the others go on."""
-    stems = Counter(file.stem for file in files)
+    targets = Counter(_target(file, out) for file in files)
     for file in files:
-        bar = bars.bar(file.name.encode(errors="replace").decode())
+        bar = bars.bar(printable(file.name.replace("\n", " ")))
         try:
             finished = run_media(file, options, tools, bar)
         except InvalidInputError as error:
@@ -91,9 +103,14 @@ def run_all(
             continue
         for warning in finished.result.warnings:
             bar.say(f"warning: {warning}")
-        stem = file.stem if stems[file.stem] == 1 else f"{file.stem}-{finished.media.media_id[:8]}"
+        stem = file.stem if targets[_target(file, out)] == 1 else f"{file.stem}-{finished.media.media_id[:8]}"
         written = export_all(finished.media, finished.result, out or file.parent, stem, formats)
         yield _done(file, finished, written)
+
+
+def _target(file: Path, out: Path | None) -> Path:
+    """Where the subtitles of ``file`` go, but for language and format: two media must not share it."""
+    return export_path(out or file.parent, file.stem, "", FORMATS[0])
 
 
 def export_all(media: Media, result: MediaResult, out: Path, stem: str, formats: Sequence[str]) -> tuple[Path, ...]:
@@ -112,8 +129,20 @@ def document_of(media: Media, result: MediaResult) -> Document:
     return Document(media.media_id, media.title, language, result.duration_ms, result.cues, result.sentences)
 
 
+def print_reports(reports: Sequence[Report], *, as_json: bool, quiet: bool) -> None:
+    """The end of a run; nothing where no file was reached."""
+    if as_json and reports:
+        print_json(reports)
+    elif reports and not quiet:
+        print_summary(reports)
+    if quiet or as_json:
+        for report in reports:
+            if report.state == "failed":
+                complain(f"failed: {report.reason}")
+
+
 def print_summary(reports: Sequence[Report]) -> None:
-    """The table at the end of a run, and every failure by name."""
+    """The table at the end of a run."""
     columns = ("file", "state", "duration", "speech", "x real time", "cues", "violations", "filtered", "failed", "USD")
     print_table("", columns, [_row(report) for report in reports])
 
@@ -122,9 +151,13 @@ def _files_of(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    for folder, folders, names in os.walk(path):
+    for folder, folders, names in os.walk(path, onerror=_refuse):
         folders.sort()
         yield from (Path(folder, name) for name in sorted(names) if Path(name).suffix.lower() in MEDIA_SUFFIXES)
+
+
+def _refuse(error: OSError) -> NoReturn:
+    raise UsageError(f"{error.filename}: cannot be searched ({error.strerror})") from error
 
 
 def _row(report: Report) -> tuple[object, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import msgspec
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
@@ -17,6 +19,34 @@ from rich.text import Text
 from pipeline.values import Media
 
 _PIPE_WIDTH = 10_000  # wide enough that nothing is cut or wrapped where a program reads it
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""``text`` without what a terminal obeys, or cannot show: a file's name may hold any byte.
+
+    >>> printable("caf\udce9\x1b[31m.mp4")
+    'caf��[31m.mp4'
+    """
+    return _CONTROL.sub("\ufffd", text)
+
+
+def complain(line: str) -> None:
+    """One line on standard error."""
+    print(printable(line.replace("\n", " ")), file=sys.stderr)
+
+
+def write_out(text: str) -> None:
+    """Results for programs: on standard output, UTF-8 whatever the locale is; paths byte for byte."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
+    sys.stdout.buffer.flush()
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, on one line; what JSON has no form for is written as text."""
+    encoder = msgspec.json.Encoder(enc_hook=str, decimal_format="number")
+    write_out(encoder.encode(value).decode() + "\n")
 
 
 def clock(time_ms: int | None) -> str:
@@ -71,7 +101,7 @@ class Bars:
         self._progress.stop()
 
     def say(self, line: str) -> None:
-        self._progress.console.print(line, markup=False)
+        self._progress.console.print(printable(line.replace("\n", " ")), markup=False)
 
     def bar(self, label: str) -> Bar:
         """The bar of one file."""
@@ -121,7 +151,7 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:,.2f}" if isinstance(value, float) else str(value)
+    return f"{value:,.2f}" if isinstance(value, float) else printable(str(value))
 
 
 def _is_number(cell: str) -> bool:

@@ -87,8 +87,7 @@ class Decoding:
         self._report: DecodeReport | None = None
 
     def __enter__(self) -> Decoding:
-        start_us = media.inspect(self._path).start_us
-        output = _output(self._info, self._track, start_us)
+        output = _output(self._info, self._track)
         # ffmpeg-python cannot hash a file name that is no UTF-8, so the name goes in afterwards.
         command = [
             f"file:{self._path}" if word == SOURCE else word for word in ffmpeg_python.compile(output, cmd=self._ffmpeg)
@@ -196,7 +195,7 @@ def to_mono(pcm: Pcm) -> tuple[Samples, bool]:
     return (side if is_inverted else middle), is_inverted
 
 
-def _output(info: MediaInfo, track: AudioTrack, start_us: int) -> Any:
+def _output(info: MediaInfo, track: AudioTrack) -> Any:
     """The ffmpeg output (untyped) on stdout: this track only, with its own time stamps."""
     source = ffmpeg_python.input(
         SOURCE,
@@ -205,7 +204,7 @@ def _output(info: MediaInfo, track: AudioTrack, start_us: int) -> Any:
         protocol_whitelist="file,pipe",
         # Not -start_at_zero: with one stream chosen, that begins an MPEG-TS at this stream's start.
         copyts=None,
-        itsoffset=f"{ORIGIN_S * 1_000_000 - start_us}us",
+        itsoffset=f"{ORIGIN_S * 1_000_000 - info.start_us}us",
     )
     return ffmpeg_python.output(
         source[str(track.index)],

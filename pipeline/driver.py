@@ -25,6 +25,7 @@ from pipeline.postprocess import Glossary, PostprocessOptions, postprocess
 from pipeline.slicing import SlicingRules
 from pipeline.speech import Detector, SpeechRules
 from pipeline.stitching import main_language, stitch
+from pipeline.stopping import in_thread
 from pipeline.store import Store
 from pipeline.transcription import Engine, Request, TranscriptionOptions, transcribe
 from pipeline.values import Cost, Media, MediaInfo, MediaResult, Slice, SliceAudio, SliceTranscript
@@ -99,7 +100,8 @@ def run_media(path: Path, options: LineOptions, tools: LineTools, progress: Prog
     try:
         info = probing.probe(path)
     except InvalidInputError as error:
-        _record_failure(tools.store, media, error)
+        if path.exists():  # a mistyped name is no media, and an unmounted disk must not cost its media their rows
+            _record_failure(tools.store, media, error)
         raise
     media = replace(media, content_fingerprint=info.content_fingerprint, duration_ms=info.duration_ms)
     run_key = _run_key(info, options, tools)
@@ -223,7 +225,7 @@ class _Run:
         if len(stored) == len(batch):
             return stored
         requests = [Request(one, self._options.language) for one in batch]
-        transcripts = transcribe(self._tools.engine(), requests, self._options.transcription)
+        transcripts = in_thread(lambda: transcribe(self._tools.engine(), requests, self._options.transcription))
         pairs = [(one.slice, transcript) for one, transcript in zip(batch, transcripts, strict=True)]
         self._tools.store.record_slices(self._media.media_id, self._slicing_key, self._asr_key, pairs)
         return transcripts

@@ -22,7 +22,7 @@ import av
 import numpy as np
 
 from pipeline.errors import RetriableError
-from pipeline.media_clock import Frame
+from pipeline.media_clock import Frame, Pcm
 from pipeline.values import SAMPLE_RATE_HZ
 
 ORIGIN_S = 3600
@@ -81,10 +81,10 @@ class FfmpegChild:
                 stream = container.streams.audio[0]
                 channels = stream.codec_context.channels
                 for packet in container.demux(stream):
-                    if packet.pts is not None and packet.size:
+                    pcm = _pcm(bytes(packet), channels)
+                    if packet.pts is not None and len(pcm):
                         # At this sample rate NUT counts time in samples.
-                        position = packet.pts - ORIGIN_S * SAMPLE_RATE_HZ
-                        yield Frame(position, np.frombuffer(bytes(packet), np.int16).reshape(-1, channels))
+                        yield Frame(packet.pts - ORIGIN_S * SAMPLE_RATE_HZ, pcm)
         except (av.error.FFmpegError, IndexError):
             pass  # the pipe ended before its header or inside a packet; close() finds out why
         if self._failure is not None:
@@ -191,6 +191,12 @@ def readable(line: str) -> tuple[str, str]:
     if match[1] not in ERRORS and "corrupt" not in match[2].lower():
         return "", ""
     return match[1], match[2][:LINE_CHARACTERS]
+
+
+def _pcm(packet: bytes, channels: int) -> Pcm:
+    """The whole samples of a packet; the last one of a decoder that died may end inside a sample."""
+    whole = len(packet) // (2 * channels) * channels
+    return np.frombuffer(packet, np.int16, count=whole).reshape(-1, channels)
 
 
 def _opened(pipe: IO[bytes] | None) -> IO[bytes]:

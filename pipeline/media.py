@@ -71,7 +71,7 @@ def probe(path: Path, *, timeout_s: float = 60) -> MediaInfo:
     the rest. Raises ``RetriableError`` where the disk fails while the file is read.
     """
     size_bytes = _checked_size(path)
-    found = inspect(path, timeout_s=timeout_s)
+    found = _inspect(path, timeout_s)
     return MediaInfo(
         container=found.container,
         size_bytes=size_bytes,
@@ -79,11 +79,12 @@ def probe(path: Path, *, timeout_s: float = 60) -> MediaInfo:
         tracks=found.tracks,
         has_video=found.has_video,
         content_fingerprint=fingerprint(path),
+        start_us=found.start_us,
     )
 
 
-def inspect(path: Path, *, timeout_s: float = 60) -> Probed:
-    """Everything the child found, the container's start time included. Errors as in ``probe``."""
+def _inspect(path: Path, timeout_s: float) -> Probed:
+    """Everything the child found. Errors as in ``probe``."""
     found = _ask_child([os.fspath(path)], Probed, path, timeout_s)
     if found.error:
         raise InvalidInputError(_explained(found.error, _head(path)), source=shown(path))

@@ -43,6 +43,9 @@ That is off by up to the factor four (MP3 with trailing bytes), so it is not tak
 GUESSES_SILENTLY = {"aac", "amr", "amrnb", "amrwb", "loas"}
 """Raw streams that hold no count of their frames: any duration of theirs is a guess, logged or not."""
 
+LANGUAGE_TAG = r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*"
+"""RFC 5646 in outline; what is written there otherwise is rubbish, or bytes of no text at all."""
+
 LARGEST_MOOV_BYTES = 1 << 26
 
 TAIL_US = 10_000_000
@@ -158,6 +161,7 @@ def has_encrypted_audio(path: str) -> bool:
 def _track(stream: AudioStream, start_us: int, is_guess: bool) -> AudioTrack:
     # The library declares a context for every stream, but gives none where there is no decoder.
     codec = cast("AudioCodecContext | None", stream.codec_context)
+    language = stream.language
     start_ms = 0 if stream.start_time is None else _on_clock(stream.start_time, stream.time_base, start_us)
     duration_ms = None
     if stream.duration is not None and stream.duration > 0 and not is_guess:
@@ -169,7 +173,7 @@ def _track(stream: AudioStream, start_us: int, is_guess: bool) -> AudioTrack:
         sample_rate_hz=codec.sample_rate if codec is not None else 0,
         start_ms=start_ms,
         duration_ms=duration_ms,
-        language=stream.language or None,
+        language=language if language and re.fullmatch(LANGUAGE_TAG, language) else None,
         is_default=Disposition.default in stream.disposition,
         is_decodable=codec is not None,
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError, ResourceClosedError
+import psycopg
 
 from pipeline.database import connect, database_errors
 from pipeline.errors import UsageError
@@ -15,20 +15,29 @@ from pipeline.errors import UsageError
 def run_query(url: str, sql: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     """Column names and rows. ``sql`` is the query, or the name of a file that holds it.
 
-    The transaction is read-only: what would write is refused by PostgreSQL. Raises UsageError with PostgreSQL's
-    own first line where the query is at fault.
+    The transaction is read-only, and prepared: PostgreSQL refuses what would write, and a second statement, which
+    could end the transaction. Raises UsageError with PostgreSQL's own first line where the query is at fault.
     """
     engine = connect(url)
     try:
-        with database_errors(url), engine.connect() as connection:
-            connection.execute(text("SET TRANSACTION READ ONLY"))
-            result = connection.execute(text(_sql_of(sql).replace(":", r"\:")))
-            return tuple(result.keys()), [tuple(row) for row in result]
-    except (DBAPIError, ResourceClosedError) as error:
-        reason = str(getattr(error, "orig", None) or "it returns no rows")
-        raise UsageError(f"the query failed: {reason.splitlines()[0]}") from error
+        with database_errors(url):
+            pooled = engine.raw_connection()
+        connection: Any = pooled.driver_connection
+        pooled.detach()  # a pool would try to roll back what a refused COPY has left
+        with closing(connection):
+            return _answer(connection, _sql_of(sql))
+    except (psycopg.Error, UnicodeEncodeError) as error:
+        raise UsageError(f"the query failed: {str(error).partition(chr(10))[0]}") from error
     finally:
         engine.dispose()
+
+
+def _answer(connection: Any, sql: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    connection.read_only = True
+    cursor = connection.execute(sql, prepare=True)
+    if cursor.description is None:
+        raise UsageError("the query failed: it returns no rows")
+    return tuple(column.name for column in cursor.description), cursor.fetchall()
 
 
 def _sql_of(given: str) -> str:

@@ -67,7 +67,6 @@ def open_database(settings: Settings) -> Iterator[str]:
         database.upgrade(settings.database_url)
         yield settings.database_url
         return
-    settings.home.mkdir(parents=True, exist_ok=True)
     with database.embedded(settings.home) as url:
         database.upgrade(url)
         yield url

@@ -88,6 +88,8 @@ class MediaInfo:
     has_video: bool
     content_fingerprint: str
     """Hex digest over the size and sampled blocks of the file: equal content, equal fingerprint."""
+    start_us: int = 0
+    """The container's own time stamp, in microseconds, of what is 0 on the media clock."""
 
 
 @dataclass(frozen=True, slots=True)

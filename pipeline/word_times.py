@@ -35,7 +35,7 @@ def snap_to_speech(transcript: SliceTranscript, piece: Slice) -> SliceTranscript
 
 
 def snap_words(words: Sequence[Word], speech: Sequence[Span]) -> tuple[Word, ...]:
-    """Words in order, none before the first onset or after the last offset, none across a pause.
+    """Words in order, none before the first onset; one ends after the last offset only if it starts there, untimed.
 
     >>> said = (Word("你", 900, 1300, 0.9), Word("好。", 1300, 2100, 0.9), Word("我", 2100, 2600, 0.9))
     >>> [(w.start_ms, w.end_ms) for w in snap_words(said, [Span(1020, 1730), Span(2220, 2530)])]
@@ -54,6 +54,7 @@ def snap_words(words: Sequence[Word], speech: Sequence[Span]) -> tuple[Word, ...
             starts[at] = max(_onset(after), ends[at - 1])
     starts[0] = _first(starts[0], _onset(speech[0]))
     ends[-1] = _last(ends[-1], _offset(speech[-1]))
+    ends = [min(end_ms, _offset(speech[-1])) for end_ms in ends]
     return _ordered(words, starts, ends)
 
 

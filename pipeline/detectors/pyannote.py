@@ -20,15 +20,16 @@ from pipeline.values import SAMPLE_RATE_HZ, Samples
 FRAME_SAMPLES = 270
 """The stride of the model's convolutions and poolings: 10 * 3 * 3 * 3."""
 WINDOW_SAMPLES = 10 * SAMPLE_RATE_HZ
-"""What the model was trained on; shorter audio is padded with zeros (left short it gives twice the false speech)."""
+"""What the model was trained on. Shorter audio is padded with zeros: left short it gave half as much false speech
+again."""
 WINDOW_FRAMES = 589
 RECEPTIVE_SAMPLES = 991
 LEAD_SAMPLES = (RECEPTIVE_SAMPLES - FRAME_SAMPLES) // 2
 """Zeros before the audio. They put the middle of the model's first receptive field on the middle of frame 0;
 windows start at multiples of a frame, so every frame then lies where it is counted, in a file of any length."""
 STEP_FRAMES = 296
-"""5 s: each moment is heard with 2.5 s on either side. Steps of 1 and 2.5 s, and averaging the overlap, changed
-the error on the lectures by less than 0.3 points for two to five times the work; 8 s missed a third more."""
+"""5 s: each moment is heard with 2.5 s on either side. Steps of 1 and 2.5 s, or averaging the overlap, changed
+the error on the lectures by less than 0.3 points, for two to five times the work; 8 s missed a third more."""
 MARGIN_FRAMES = (WINDOW_FRAMES - STEP_FRAMES) // 2
 
 Segmentation = Callable[[Samples], Probabilities]
@@ -36,7 +37,7 @@ Segmentation = Callable[[Samples], Probabilities]
 
 
 class PyannoteDetector:
-    """One detector for one media; frames of 16.875 ms, given at the latest 7.5 s after they were heard.
+    """One detector for one media; frames of 16.875 ms, given at the latest 10 s after they were heard.
 
     Windows lie at fixed places, so the probabilities do not depend on the size of the blocks.
     """
@@ -82,6 +83,9 @@ class PyannoteDetector:
 def load_pyannote(checkpoint: Path) -> Segmentation:
     """Load ``pytorch_model.bin``, whose digest the registry has checked: it is a pickle, and could run code.
 
+    Torch gets one thread in this process: at 80 x real time it needs no more, and several wait for one another
+    where the machine is busy.
+
     Raises:
         UsageError: the extra is not installed, or the checkpoint is of another kind of model.
     """
@@ -93,6 +97,7 @@ def load_pyannote(checkpoint: Path) -> Segmentation:
         raise UsageError(
             "the pyannote detector needs the extra 'diarization': pip install 'lecturemill[diarization]'"
         ) from error
+    torch.set_num_threads(1)
     network = Model.from_pretrained(checkpoint).eval()
     _require_segmentation(network, checkpoint)
 

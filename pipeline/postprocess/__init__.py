@@ -62,9 +62,7 @@ class Postprocessed:
     replacements: tuple[Replacement, ...]
 
 
-def postprocess(
-    slices: Sequence[SliceTranscript], glossary: Glossary, options: PostprocessOptions
-) -> Postprocessed:
+def postprocess(slices: Sequence[SliceTranscript], glossary: Glossary, options: PostprocessOptions) -> Postprocessed:
     """The sentences of one media. ``slices`` are in media order with their words on the media clock.
 
     Only transcribed slices count. A sentence has one language and ends where the language changes.

@@ -16,9 +16,7 @@ _DOUBLED = re.compile(r"[,;:?!][,.;:?!]+")
 _STRENGTH = {mark: strength for strength, mark in enumerate(",;:.!?")}
 
 
-def punctuate_english(
-    words: Sequence[Word], inside: AbstractSet[int], next_start_ms: int | None
-) -> tuple[Word, ...]:
+def punctuate_english(words: Sequence[Word], inside: AbstractSet[int], next_start_ms: int | None) -> tuple[Word, ...]:
     """English words with a period before a pause and a capital, at the end, and with sentence case."""
     texts = [_LONE_I.sub(r"\1I", collapse_marks(word.text)) for word in words]
     for index in range(len(texts)):

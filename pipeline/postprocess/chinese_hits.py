@@ -135,9 +135,7 @@ def _same_sound(stretch: Stretch, index: ChineseIndex, reading: tuple[str, ...])
             if folded[start:end] != sound.near_syllables:
                 continue
             rule = "homophone" if reading[start:end] == sound.syllables else "near-homophone"
-            is_allowed = rule == "homophone" or (
-                len(sound.term) >= NEAR_MIN_CHARACTERS and not index.is_large
-            )
+            is_allowed = rule == "homophone" or (len(sound.term) >= NEAR_MIN_CHARACTERS and not index.is_large)
             if is_allowed and _is_candidate(stretch, start, end, sound.term, rule):
                 yield Hit(start, end, sound.term, rule)
 
@@ -150,11 +148,7 @@ def _one_syllable(stretch: Stretch, index: ChineseIndex, reading: Sequence[str])
         candidates += [(sound, start + 2 - len(sound.term)) for sound in index.tails.get(pair, ())]
         for sound, begin in candidates:
             end = begin + len(sound.term)
-            if (
-                begin >= 0
-                and end <= len(text)
-                and _differs_in_one(text[begin:end], reading[begin:end], sound)
-            ):
+            if begin >= 0 and end <= len(text) and _differs_in_one(text[begin:end], reading[begin:end], sound):
                 hit = Hit(begin, end, sound.term, "one-syllable")
                 if _is_candidate(stretch, begin, end, sound.term, hit.rule):
                     yield hit

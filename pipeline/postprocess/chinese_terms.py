@@ -22,9 +22,7 @@ def correct_chinese(words: Sequence[Word], glossary: Glossary) -> Corrected:
         if hit.rule:
             replacements.append(_replacement(words, stretch, hit))
             _write(grid, stretch, hit)
-    return _finished(
-        words, ["".join(chars) for chars in grid], [_word_range(*pair) for pair in found], replacements
-    )
+    return _finished(words, ["".join(chars) for chars in grid], [_word_range(*pair) for pair in found], replacements)
 
 
 def _word_range(stretch: Stretch, hit: Hit) -> range:

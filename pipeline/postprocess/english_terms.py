@@ -98,9 +98,7 @@ def english_index(glossary: Glossary, language: str) -> EnglishIndex:
     groups: dict[str, list[Spelling]] = defaultdict(list)
     for spelling in (spelling for term in terms for spelling in _spellings(term)):
         groups[spelling.words[0]].append(spelling)
-    ordered = {
-        first: tuple(sorted(group, key=lambda item: -len(item.words))) for first, group in groups.items()
-    }
+    ordered = {first: tuple(sorted(group, key=lambda item: -len(item.words))) for first, group in groups.items()}
     longest = max((len(spelling.words) for group in groups.values() for spelling in group), default=0)
     return EnglishIndex(ordered, _fuzzy_index(terms), longest)
 
@@ -118,9 +116,7 @@ def _fuzzy_index(terms: Sequence[Term]) -> dict[tuple[str, int], dict[str, str]]
     index: dict[tuple[str, int], dict[str, str]] = defaultdict(dict)
     for term in terms:
         letters = fold_letters(term.term)
-        if letters.isascii() and (
-            len(letters) >= FUZZY_MIN_LETTERS or (letters and " " in term.term.strip())
-        ):
+        if letters.isascii() and (len(letters) >= FUZZY_MIN_LETTERS or (letters and " " in term.term.strip())):
             for size in range(int(len(letters) * near), int(len(letters) / near) + 2):
                 index[letters[0], size][letters] = term.term
     return dict(index)
@@ -136,9 +132,7 @@ def _spelled(words: Sequence[Word], tokens: Sequence[Token], index: EnglishIndex
     return hits
 
 
-def _spelled_at(
-    words: Sequence[Word], tokens: Sequence[Token], start: int, index: EnglishIndex
-) -> Iterator[Hit]:
+def _spelled_at(words: Sequence[Word], tokens: Sequence[Token], start: int, index: EnglishIndex) -> Iterator[Hit]:
     for spelling in index.spellings.get(tokens[start].letters, ()):
         end = start + len(spelling.words)
         heard = tuple(token.letters for token in tokens[start:end])
@@ -153,16 +147,9 @@ def _rule(tokens: Sequence[Token], spelling: Spelling) -> str:
     return "" if is_right else spelling.rule
 
 
-def _fuzzy(
-    words: Sequence[Word], tokens: Sequence[Token], index: EnglishIndex, taken: Sequence[Hit]
-) -> list[Hit]:
+def _fuzzy(words: Sequence[Word], tokens: Sequence[Token], index: EnglishIndex, taken: Sequence[Hit]) -> list[Hit]:
     occupied = {position for hit in taken for position in range(hit.start, hit.end)}
-    found = [
-        hit
-        for start in range(len(tokens))
-        if start not in occupied
-        for hit in _near(words, tokens, start, index)
-    ]
+    found = [hit for start in range(len(tokens)) if start not in occupied for hit in _near(words, tokens, start, index)]
     hits = []
     for hit in sorted(found, key=lambda hit: (-hit.score, hit.start - hit.end, hit.start)):
         if occupied.isdisjoint(range(hit.start, hit.end)):
@@ -224,9 +211,7 @@ def _rewritten(words: Sequence[Word], tokens: Sequence[Token], hits: Sequence[Hi
         result += written
         if hit.rule:
             before = " ".join(token.text for token in tokens[hit.start : hit.end])
-            replacements.append(
-                Replacement(window[0].start_ms, window[-1].end_ms, before, hit.term, hit.rule)
-            )
+            replacements.append(Replacement(window[0].start_ms, window[-1].end_ms, before, hit.term, hit.rule))
         position = hit.end
     return Corrected((*result, *words[position:]), tuple(replacements), frozenset(inside))
 
@@ -238,8 +223,7 @@ def _retimed(window: Sequence[Word], tokens: Sequence[Token], term: str) -> tupl
     texts[-1] += tokens[-1].after
     if len(parts) == len(window):
         return tuple(
-            Word(text, word.start_ms, word.end_ms, word.probability)
-            for text, word in zip(texts, window, strict=True)
+            Word(text, word.start_ms, word.end_ms, word.probability) for text, word in zip(texts, window, strict=True)
         )
     start_ms, duration_ms = window[0].start_ms, window[-1].end_ms - window[0].start_ms
     sizes = [len(part) for part in parts]

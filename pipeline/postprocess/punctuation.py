@@ -21,9 +21,7 @@ PERIOD_PAUSE_MS = 500
 QUESTION_CHARACTERS = 100
 """So much of a sentence is looked at for a question."""
 
-_STRENGTH = {
-    mark: strength for strength, marks in enumerate(("、", "，", "：；", "。", "！", "？")) for mark in marks
-}
+_STRENGTH = {mark: strength for strength, marks in enumerate(("、", "，", "：；", "。", "！", "？")) for mark in marks}
 _DOUBLED = re.compile("[、，：；。！？]{2,}")
 _SENTENCE_END = frozenset("。？！?!")
 
@@ -58,9 +56,7 @@ def collapse_marks(text: str) -> str:
     return _DOUBLED.sub(lambda row: max(row.group(), key=_STRENGTH.__getitem__), text)
 
 
-def _punctuate_chinese(
-    words: Sequence[Word], inside: AbstractSet[int], next_start_ms: int | None
-) -> tuple[Word, ...]:
+def _punctuate_chinese(words: Sequence[Word], inside: AbstractSet[int], next_start_ms: int | None) -> tuple[Word, ...]:
     texts = _marks_moved_back([word.text for word in words])
     sentence = ""
     for index, text in enumerate(texts):
@@ -69,9 +65,7 @@ def _punctuate_chinese(
             texts[index] = text.rstrip() + ("？" if is_asked else mark)
             _strip_next(texts, index)
         sentence = (
-            ""
-            if closing_mark(texts[index]) in _SENTENCE_END
-            else (sentence + texts[index])[-QUESTION_CHARACTERS:]
+            "" if closing_mark(texts[index]) in _SENTENCE_END else (sentence + texts[index])[-QUESTION_CHARACTERS:]
         )
     return with_texts(words, texts)
 

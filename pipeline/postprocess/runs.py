@@ -28,8 +28,7 @@ def language_runs(slices: Sequence[SliceTranscript]) -> tuple[Run, ...]:
     runs = [(language, tuple(word for _, words in group for word in words)) for language, group in groups]
     starts = [words[0].start_ms for _, words in runs]
     return tuple(
-        Run(language, words, following)
-        for (language, words), following in zip(runs, [*starts, None][1:], strict=True)
+        Run(language, words, following) for (language, words), following in zip(runs, [*starts, None][1:], strict=True)
     )
 
 

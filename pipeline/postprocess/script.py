@@ -36,9 +36,7 @@ CLAUSE_PAIR_MIN_CHARACTERS = 6
 six characters. Shorter pieces are words or characters that were merely set apart."""
 
 _FULL_WIDTH = {
-    code: code - 0xFEE0
-    for span in ((0xFF10, 0xFF1A), (0xFF21, 0xFF3B), (0xFF41, 0xFF5B))
-    for code in range(*span)
+    code: code - 0xFEE0 for span in ((0xFF10, 0xFF1A), (0xFF21, 0xFF3B), (0xFF41, 0xFF5B)) for code in range(*span)
 }
 _MARK_OF = {",": "，", ".": "。", "?": "？", "!": "！", ":": "：", ";": "；"}
 _HALF_WIDTH_MARK = re.compile(r"[,.?!:;]")
@@ -52,13 +50,9 @@ def fold_script(words: Sequence[Word], language: str, script: str) -> tuple[Word
     """
     if language != "zh" or script == "none":
         return tuple(words)
-    texts = [
-        text for chunk in _chunks([word.text for word in words]) for text in convert_script(chunk, script)
-    ]
+    texts = [text for chunk in _chunks([word.text for word in words]) for text in convert_script(chunk, script)]
     folded = fold_marks(fold_width("".join(texts)))
-    return with_texts(
-        words, _without_spaces(split_at(folded, [len(text) for text in texts]), stray_spaces(folded))
-    )
+    return with_texts(words, _without_spaces(split_at(folded, [len(text) for text in texts]), stray_spaces(folded)))
 
 
 def convert_script(texts: Sequence[str], script: str) -> list[str]:

@@ -70,9 +70,7 @@ class _Builder:
 
     def add(self, char: str, place: Place, words: Sequence[Word]) -> None:
         before = self.stretch.places[-1][0] if self.chars else place[0]
-        self.stretch.gaps_ms.append(
-            words[place[0]].start_ms - words[before].end_ms if before != place[0] else 0
-        )
+        self.stretch.gaps_ms.append(words[place[0]].start_ms - words[before].end_ms if before != place[0] else 0)
         self.stretch.breaks.append(tuple(self.pending))
         self.stretch.break_texts.append("".join(words[word].text[offset] for word, offset in self.pending))
         self.stretch.places.append(place)

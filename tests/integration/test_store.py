@@ -69,9 +69,7 @@ SENTENCE = st.builds(
     WORD_LISTS,
 )
 SEGMENT = st.builds(Segment, TIME_MS, TIME_MS, STORABLE, WORD_LISTS, FINITE, FINITE, FINITE, FINITE)
-CUE = st.builds(
-    lambda span, lines: Cue(span.start_ms, span.end_ms, tuple(lines)), SPANS, st.lists(LINE, max_size=2)
-)
+CUE = st.builds(lambda span, lines: Cue(span.start_ms, span.end_ms, tuple(lines)), SPANS, st.lists(LINE, max_size=2))
 REPLACEMENT = st.builds(
     lambda span, before, after, rule: Replacement(span.start_ms, span.end_ms, before, after, rule),
     SPANS,
@@ -109,8 +107,7 @@ def versions(store: Store) -> list[tuple[str, ...]]:
     """The row versions of everything that a result writes: a rewritten row has another one."""
     names = ("sentence", "word", "cue", "violation", "replacement", "ledger_span")
     statement = " union all ".join(
-        f"select '{name}', ctid::text, xmin::text from lecturemill.{name} where media_id = 'm1'"
-        for name in names
+        f"select '{name}', ctid::text, xmin::text from lecturemill.{name} where media_id = 'm1'" for name in names
     )
     with store._transaction() as connection:
         return sorted(tuple(row) for row in connection.execute(text(statement)))
@@ -323,9 +320,7 @@ def test_the_schema_can_be_taken_back_and_made_again(database_url: str) -> None:
         config = migrations()
         config.attributes["connection"] = connection
         command.downgrade(config, "base")
-        tables = connection.scalars(
-            text("select tablename from pg_tables where schemaname = 'lecturemill'")
-        ).all()
+        tables = connection.scalars(text("select tablename from pg_tables where schemaname = 'lecturemill'")).all()
     engine.dispose()
     assert tables == ["alembic_version"]
     upgrade(database_url)

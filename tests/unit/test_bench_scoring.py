@@ -61,9 +61,7 @@ def _characters(text: str) -> tuple[Timed, ...]:
         ("force equals mass", "force is mass times", "en", 2),
     ],
 )
-def test_the_same_thing_written_another_way_is_no_error(
-    reference: str, heard: str, language: str, errors: int
-) -> None:
+def test_the_same_thing_written_another_way_is_no_error(reference: str, heard: str, language: str, errors: int) -> None:
     assert _judge(reference, heard, language).error.errors == errors
 
 
@@ -128,9 +126,7 @@ def test_a_reference_without_marks_gives_no_punctuation_figure() -> None:
 
 def test_the_start_error_is_the_distance_to_the_word_that_begins_the_sentence() -> None:
     sentences = (Timed("大家好。", 50, 400), Timed("看斜边。", 500, 800))
-    assert start_errors(sentences, _characters("大家好。看斜边。"), "zh", joint="") == StartErrors(
-        (50, 100), 0
-    )
+    assert start_errors(sentences, _characters("大家好。看斜边。"), "zh", joint="") == StartErrors((50, 100), 0)
 
 
 def test_a_sentence_inside_a_cue_comes_on_the_screen_when_the_cue_does() -> None:

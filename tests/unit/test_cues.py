@@ -80,9 +80,7 @@ def test_a_dictionary_word_stays_whole() -> None:
     text = "同学们都知道毕达哥拉斯在很久以前就发现了直角三角形的勾股定理并且证明了它。"
     rows = [row for cue in lines(sentence(text)) for row in cue]
     assert len(rows) > 2
-    assert all(
-        any(word in row for row in rows) for word in ("毕达哥拉斯", "直角三角形", "勾股定理", "证明", "发现")
-    )
+    assert all(any(word in row for row in rows) for word in ("毕达哥拉斯", "直角三角形", "勾股定理", "证明", "发现"))
 
 
 @pytest.mark.parametrize("particle", ["的", "了", "吗", "呢"])
@@ -93,27 +91,21 @@ def test_no_line_begins_with_a_particle(particle: str) -> None:
 
 
 def test_no_line_begins_with_a_closing_mark_or_ends_with_an_opening_one() -> None:
-    text = (
-        f"老师说「勾股定理」、「余弦定理」、「正弦定理」都很重要{COMMA}你们知道「正切定理」吗{QUESTION_MARK}"
-    )
+    text = f"老师说「勾股定理」、「余弦定理」、「正弦定理」都很重要{COMMA}你们知道「正切定理」吗{QUESTION_MARK}"
     pieces = "|".join(text)
     rows = [row for cue in lines(sentence(text, pieces=pieces, per_word_ms=200)) for row in cue]
     assert not any(row[0] in f"」、{COMMA}{QUESTION_MARK}" or row[-1] == "「" for row in rows)
 
 
 def test_an_english_line_does_not_end_with_an_article_or_a_preposition() -> None:
-    text = (
-        "The square of the long side is equal to the sum of the squares of the other two sides of the shape."
-    )
+    text = "The square of the long side is equal to the sum of the squares of the other two sides of the shape."
     rows = [row for cue in lines(sentence(text, language="en")) for row in cue]
     assert len(rows) >= 3
     assert not any(row.split()[-1].lower() in {"the", "of", "to", "is"} for row in rows)
 
 
 def test_a_latin_word_in_pieces_and_a_number_stay_whole() -> None:
-    pieces = (
-        "我|们|现|在|用|的|是|版|本| Post|gre|SQL|十|八|点|六|和|编|程|语|言| Py|thon| 3.|11|来|完|成|作|业。"
-    )
+    pieces = "我|们|现|在|用|的|是|版|本| Post|gre|SQL|十|八|点|六|和|编|程|语|言| Py|thon| 3.|11|来|完|成|作|业。"
     rows = [row for cue in lines(sentence("", pieces=pieces)) for row in cue]
     assert all(any(word in row for row in rows) for word in ("PostgreSQL", "十八点六", "Python", "3.11"))
 
@@ -128,9 +120,7 @@ def test_a_sentence_breaks_where_the_speaker_pauses() -> None:
 
 
 def test_two_lines_are_balanced() -> None:
-    (cue,) = lines(
-        sentence("Every student should measure both angles before writing numbers.", language="en")
-    )
+    (cue,) = lines(sentence("Every student should measure both angles before writing numbers.", language="en"))
     assert abs(len(cue[0]) - len(cue[1])) <= 12
 
 
@@ -166,9 +156,7 @@ def test_reading_time_is_taken_from_the_silence_after() -> None:
 
 
 def test_a_gap_below_twelve_frames_is_closed_to_two() -> None:
-    cues, _ = make_cues(
-        [sentence("我们先看定义。", 1000), sentence("再看一个例子。", 3000)], profile_for, 60_000
-    )
+    cues, _ = make_cues([sentence("我们先看定义。", 1000), sentence("再看一个例子。", 3000)], profile_for, 60_000)
     assert cues[1].start_ms - cues[0].end_ms == 83
 
 
@@ -189,13 +177,7 @@ def test_a_minute_without_punctuation_is_cut_without_a_violation() -> None:
 
 def test_a_sentence_of_two_hundred_characters_is_cut_without_a_violation() -> None:
     assert (
-        len(
-            lines(
-                sentence(
-                    f"勾股定理是几何学中的基本定理{COMMA}" * 13 + "请大家牢牢记住它的内容。", per_word_ms=200
-                )
-            )
-        )
+        len(lines(sentence(f"勾股定理是几何学中的基本定理{COMMA}" * 13 + "请大家牢牢记住它的内容。", per_word_ms=200)))
         >= 7
     )
 
@@ -212,9 +194,7 @@ def test_a_word_longer_than_a_line_is_reported_and_stands_alone() -> None:
 
 
 def test_half_width_characters_take_half_the_room_in_a_chinese_line() -> None:
-    assert lines(sentence("", pieces="我|们|用| the| Pythagorean| theorem")) == [
-        ("我们用 the Pythagorean theorem",)
-    ]
+    assert lines(sentence("", pieces="我|们|用| the| Pythagorean| theorem")) == [("我们用 the Pythagorean theorem",)]
 
 
 def test_sentences_of_two_languages_may_share_a_cue_with_a_space_between_latin_words() -> None:
@@ -279,9 +259,7 @@ def test_a_profile_of_three_lines_is_refused() -> None:
 
 def test_a_profile_of_one_line_gets_cues_of_one_line() -> None:
     narrow = CueProfile("narrow", 16, 9, is_wide=True, max_lines=1)
-    cues, violations = make_cues(
-        [sentence("我们今天继续学习如何证明直角三角形的性质。")], lambda _: narrow, 60_000
-    )
+    cues, violations = make_cues([sentence("我们今天继续学习如何证明直角三角形的性质。")], lambda _: narrow, 60_000)
     assert violations == ()
     assert [len(cue.lines) for cue in cues] == [1, 1]
 
@@ -293,7 +271,5 @@ def test_loading_the_dictionary_says_nothing() -> None:
         "words = (Word('你', 0, 500, 1.0), Word('好', 500, 1000, 1.0))\n"
         "assert len(make_cues([Sentence(0, 1000, '你好', 'zh', words)], profile_for, 5000)[0]) == 1\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")

@@ -86,9 +86,7 @@ def test_every_word_is_shown_exactly_once_and_in_order(sentences: list[Sentence]
 
 @given(transcripts(sane=False), st.integers(1, 60_000))
 @settings(deadline=None, max_examples=60)
-def test_cues_run_forward_never_overlap_and_end_with_the_media(
-    sentences: list[Sentence], media_end_ms: int
-) -> None:
+def test_cues_run_forward_never_overlap_and_end_with_the_media(sentences: list[Sentence], media_end_ms: int) -> None:
     cues, _ = make_cues(sentences, profile_for, media_end_ms)
     assert all(0 <= cue.start_ms < cue.end_ms <= media_end_ms for cue in cues)
     assert all(a.end_ms + 83 <= b.start_ms for a, b in pairwise(cues))

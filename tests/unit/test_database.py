@@ -30,9 +30,7 @@ def test_an_unreachable_database_is_retriable_and_said_in_one_line_without_the_p
     assert "s3cret" not in caught.value.reason
 
 
-@pytest.mark.parametrize(
-    "url", ["mysql://u:s3cret@h/d", "sqlite://", "no url", "", "postgresql://u:s3cret@h:port/d"]
-)
+@pytest.mark.parametrize("url", ["mysql://u:s3cret@h/d", "sqlite://", "no url", "", "postgresql://u:s3cret@h:port/d"])
 def test_a_url_that_is_not_postgresql_is_refused_without_showing_the_password(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         connect(url)

@@ -133,9 +133,7 @@ def test_the_words_inside_a_term_are_told_however_it_was_written() -> None:
 
 def test_the_longest_term_wins() -> None:
     glossary = Glossary((Term("定律", ("定率",), "zh"), Term("机械能守恒定律", (), "zh")))
-    assert [change.after for change in _correct("机械能首恒定律", glossary).replacements] == [
-        "机械能守恒定律"
-    ]
+    assert [change.after for change in _correct("机械能首恒定律", glossary).replacements] == ["机械能守恒定律"]
 
 
 def test_an_alias_is_replaced_also_by_a_term_of_another_length() -> None:

@@ -43,7 +43,5 @@ def test_another_language_or_too_little_room_gives_nothing() -> None:
 def test_it_never_exceeds_its_bound_and_cuts_no_term(terms: list[str], max_characters: int) -> None:
     text = prompt_sentence(_glossary(*terms), "zh", max_characters)
     assert len(text) <= max_characters
-    listed = (
-        text.replace("本节课讲", "").replace("接着讲", "、").replace("和", "、").replace("。", "").split("、")
-    )
+    listed = text.replace("本节课讲", "").replace("接着讲", "、").replace("和", "、").replace("。", "").split("、")
     assert not text.startswith("本节课讲") or set(listed) - {""} <= set(terms)

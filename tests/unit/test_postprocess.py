@@ -14,9 +14,7 @@ _GLOSSARY = Glossary((Term("勾股定理", (), "zh"), Term("DNA", (), "en")))
 def _slice(
     index: int, language: str, start_ms: int, texts: list[str], outcome: Outcome = Outcome.TRANSCRIBED
 ) -> SliceTranscript:
-    words = tuple(
-        Word(text, start_ms + at * 200, start_ms + at * 200 + 200, 0.9) for at, text in enumerate(texts)
-    )
+    words = tuple(Word(text, start_ms + at * 200, start_ms + at * 200 + 200, 0.9) for at, text in enumerate(texts))
     segment = Segment(words[0].start_ms, words[-1].end_ms, "".join(texts), words, -0.2, 0.01, 1.5, 0.0)
     return SliceTranscript("m", index, language, 0.99, (segment,), outcome, "", 1, 100)
 

@@ -72,16 +72,12 @@ def test_the_last_word_gets_a_period_unless_speech_goes_on_at_once_in_another_la
     assert _zh(words, next_start_ms=1_200) == "我们用。"
 
 
-@pytest.mark.parametrize(
-    "text", ["你们听懂了吗", "什么是惯性呢", "它们是什么关系", "这个数等于多少", "为什么会这样"]
-)
+@pytest.mark.parametrize("text", ["你们听懂了吗", "什么是惯性呢", "它们是什么关系", "这个数等于多少", "为什么会这样"])
 def test_a_clause_that_asks_ends_in_a_question_mark(text: str) -> None:
     assert _zh(_words(*text)) == text + "？"
 
 
-@pytest.mark.parametrize(
-    "text", ["我们开始吧", "还没有讲呢", "我知道这是什么", "无论多少都可以", "看看有没有规律"]
-)
+@pytest.mark.parametrize("text", ["我们开始吧", "还没有讲呢", "我知道这是什么", "无论多少都可以", "看看有没有规律"])
 def test_a_clause_that_only_sounds_like_a_question_ends_in_a_period(text: str) -> None:
     assert _zh(_words(*text)) == text + "。"
 
@@ -124,9 +120,7 @@ def test_a_word_with_its_own_capitals_keeps_them_at_the_start_of_a_sentence() ->
 
 
 def test_a_lone_i_is_a_capital() -> None:
-    assert (
-        _en("so", " i", " think", " i'm", " right,", " i.e.", " sure.") == "So I think I'm right, i.e. sure."
-    )
+    assert _en("so", " i", " think", " i'm", " right,", " i.e.", " sure.") == "So I think I'm right, i.e. sure."
 
 
 def test_other_languages_pass_as_they_are() -> None:
@@ -140,9 +134,7 @@ def test_an_initial_is_an_abbreviation_and_the_end_of_a_number_is_none() -> None
 
 
 _ITEMS = st.lists(
-    st.tuples(
-        st.sampled_from(["物", "力，", "能。", "吗", " x", " machine", "，", "好 "]), st.integers(0, 1_500)
-    ),
+    st.tuples(st.sampled_from(["物", "力，", "能。", "吗", " x", " machine", "，", "好 "]), st.integers(0, 1_500)),
     max_size=30,
 )
 

@@ -22,9 +22,7 @@ def test_traditional_characters_are_simplified_and_words_keep_their_times() -> N
     words = _words("物", "體", "的", "質", "量，")
     folded = fold_script(words, "zh", "t2s")
     assert [word.text for word in folded] == ["物", "体", "的", "质", "量，"]
-    assert [(word.start_ms, word.end_ms) for word in folded] == [
-        (word.start_ms, word.end_ms) for word in words
-    ]
+    assert [(word.start_ms, word.end_ms) for word in folded] == [(word.start_ms, word.end_ms) for word in words]
 
 
 def test_a_phrase_is_converted_as_a_whole_though_its_characters_are_words() -> None:
@@ -45,9 +43,7 @@ def test_a_half_width_mark_in_its_own_word_becomes_full_width() -> None:
     assert _joined("大", "家", "好", ",", "开", "始", ".") == "大家好，开始。"
 
 
-@pytest.mark.parametrize(
-    "text", ["圆周率是3.14", "用Node.js写", "比例是3:4", "e.g. this", "嗯...", "共1,000个"]
-)
+@pytest.mark.parametrize("text", ["圆周率是3.14", "用Node.js写", "比例是3:4", "e.g. this", "嗯...", "共1,000个"])
 def test_marks_inside_numbers_and_latin_text_stay(text: str) -> None:
     assert fold_marks(text) == text
 

@@ -88,9 +88,7 @@ def test_a_long_sentence_without_a_mark_is_cut_at_its_widest_pause() -> None:
         ("haw", [" Aloha.", " ʻAe."]),
     ],
 )
-def test_languages_with_and_without_a_pipeline_of_their_own_are_split(
-    language: str, texts: list[str]
-) -> None:
+def test_languages_with_and_without_a_pipeline_of_their_own_are_split(language: str, texts: list[str]) -> None:
     assert len(_texts(_words(*texts), language)) == 2
 
 

@@ -46,9 +46,7 @@ def spoken(text: str, start_ms: int, end_ms: int) -> Sentence:
 
 def srt_blocks(text: str) -> list[tuple[str, list[str]]]:
     """Read SRT or WebVTT by its grammar alone: blocks parted by blank lines; timing, then text."""
-    blocks = [
-        block.split("\n") for block in text.removeprefix("WEBVTT\n\n").strip("\n").split("\n\n") if block
-    ]
+    blocks = [block.split("\n") for block in text.removeprefix("WEBVTT\n\n").strip("\n").split("\n\n") if block]
     return [(timing, lines) for _, timing, *lines in blocks]
 
 
@@ -148,9 +146,7 @@ def test_json_holds_any_text(texts: list[str], title: str) -> None:
     sentences = tuple(spoken(text, index * 10, index * 10 + 5) for index, text in enumerate(texts))
     read = json.loads(render("json", media=Document("m1", title, "en", 1000, (), sentences)))
     assert len(read["words"]) == len(texts)
-    assert all(
-        word["text"] == text for word, text in zip(read["words"], texts, strict=True) if text.isprintable()
-    )
+    assert all(word["text"] == text for word, text in zip(read["words"], texts, strict=True) if text.isprintable())
 
 
 def visible(cue: Cue) -> list[str]:
@@ -207,9 +203,7 @@ def test_a_lone_surrogate_cannot_break_a_file() -> None:
     cue = Cue(0, 1000, ("a\ud800b",))
     for format in FORMATS:
         sentences = (spoken("a\ud800b", 0, 1000),)
-        assert "ab" in render(format, media=document(cue, sentences=sentences)).encode("utf-8").decode(
-            "utf-8"
-        )
+        assert "ab" in render(format, media=document(cue, sentences=sentences)).encode("utf-8").decode("utf-8")
 
 
 def test_an_unknown_format_is_a_usage_error_that_names_the_known_ones() -> None:
@@ -278,9 +272,7 @@ def test_a_failing_write_leaves_the_former_file_and_no_other(
     assert names(tmp_path) == ["a.srt"]
 
 
-def test_an_interrupted_write_leaves_no_temporary_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_write_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
