@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.decoding import find_ffmpeg
 from pipeline.driver import LineOptions, LineTools
-from pipeline.errors import UsageError
+from pipeline.errors import InvalidInputError, UsageError
 from pipeline.glossary_file import LANGUAGES, load_glossary
 from pipeline.identity import digest
 from pipeline.judging import JudgeRules
@@ -41,8 +41,8 @@ class RunRequest:
 
 
 def line_options(request: RunRequest) -> LineOptions:
-    """Checks what can be checked before any work; raises UsageError or, for the glossary, InvalidInputError."""
-    glossary = load_glossary(request.glossary) if request.glossary else Glossary.empty()
+    """Checks what can be checked before any work. Raises UsageError, also for a glossary with a bad row."""
+    glossary = _glossary(request.glossary)
     prompts = {name: prompt_sentence(glossary, name, MAX_PROMPT_CHARACTERS) for name in LANGUAGES_WITH_PROMPT}
     return LineOptions(
         course_id=_course(request.course_id),
@@ -81,6 +81,14 @@ def present_model(name: str, settings: Settings, say: Callable[[str], None]) -> 
         if Path(name).exists():
             raise
         return fetch_model(name, settings.models, say)
+
+
+def _glossary(path: Path | None) -> Glossary:
+    """Status 1 would say that some media failed, and none was tried."""
+    try:
+        return load_glossary(path) if path else Glossary.empty()
+    except InvalidInputError as error:
+        raise UsageError(error.reason) from error
 
 
 def _course(asked: str) -> str:

@@ -13,6 +13,7 @@ from pipeline.console import Bars, clock, complain, print_json, print_table, pri
 from pipeline.driver import Finished, LineOptions, LineTools, run_media
 from pipeline.errors import InvalidInputError, UsageError
 from pipeline.ledger import total_ms
+from pipeline.media import shown
 from pipeline.subtitles import FORMATS, Document, export_path, render, write_whole
 from pipeline.values import Media, MediaResult, Outcome
 
@@ -180,13 +181,13 @@ def _row(report: Report) -> tuple[object, ...]:
 
 
 def _failed(file: Path, reason: str) -> Report:
-    return Report(_shown(file), "", "failed", reason, False, "", 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, (), ())
+    return Report(shown(file), "", "failed", reason, False, "", 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, (), ())
 
 
 def _done(file: Path, finished: Finished, written: Sequence[Path]) -> Report:
     result = finished.result
     return Report(
-        file=_shown(file),
+        file=shown(file),
         media_id=finished.media.media_id,
         state="done",
         reason="",
@@ -202,10 +203,5 @@ def _done(file: Path, finished: Finished, written: Sequence[Path]) -> Report:
         x_real_time=result.duration_ms / max(1, result.cost.wall_ms),
         usd=result.cost.usd,
         warnings=tuple(result.warnings),
-        files=tuple(_shown(path) for path in written),
+        files=tuple(shown(path) for path in written),
     )
-
-
-def _shown(path: Path) -> str:
-    """A path that can be printed and stored, also where its bytes are no UTF-8."""
-    return str(path).encode(errors="replace").decode()

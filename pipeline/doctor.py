@@ -80,13 +80,12 @@ def _model(name: str, settings: Settings) -> Finding:
 
 def _database(settings: Settings) -> Finding:
     where = "DATABASE_URL" if settings.database_url else f"embedded in {settings.home}"
+    remedy = "start it, or correct DATABASE_URL" if settings.database_url else "set LECTUREMILL_HOME to another folder"
     try:
         with open_database(settings) as url, Store.open(url) as store:
             count = len(store.status())
     except LecturemillError as error:
-        return _finding(
-            "database", False, error.reason, "start it, or correct DATABASE_URL; then run: lecturemill doctor"
-        )
+        return _finding("database", False, error.reason, f"{remedy}; then run: lecturemill doctor")
     return _finding("database", True, f"{where}, {count} media", "")
 
 

@@ -44,6 +44,9 @@ def stoppable(command: Callable[[], object]) -> None:
             signal.signal(number, stop)
     try:
         command()
+    except KeyboardInterrupt:  # before the command was far enough to say so itself
+        print("stopped", file=sys.stderr)
+        _leave_at_once()
     except SystemExit as end:
         if end.code == INTERRUPTED:
             _leave_at_once()
