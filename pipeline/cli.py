@@ -21,7 +21,7 @@ from pipeline.errors import InvalidInputError, LecturemillError, UsageError
 from pipeline.models import fetch_model, list_models
 from pipeline.query import run_query
 from pipeline.settings import open_database, settings_from
-from pipeline.stopping import INTERRUPTED, stoppable
+from pipeline.stopping import INTERRUPTED
 from pipeline.store import MediaStatus, Store
 from pipeline.subtitles import FORMATS, export_path, render, write_whole
 
@@ -226,11 +226,6 @@ def doctor_command(database: Database = None, as_json: AsJson = False) -> None:
         raise typer.Exit(FAILED)
 
 
-def main() -> None:
-    """The entry point."""
-    stoppable(app)
-
-
 @contextmanager
 def _store(database_url: str | None) -> Iterator[Store]:
     with open_database(settings_from(os.environ, database_url)) as url, Store.open(url) as store:
@@ -250,7 +245,3 @@ def _resolve(store: Store, given: str) -> str:
 def _status_row(one: MediaStatus) -> tuple[object, ...]:
     times = (clock(one.duration_ms), one.cues, one.violations, clock(one.filtered_ms), clock(one.failed_ms))
     return (one.media_id, one.course_id, one.title, one.state, *times, one.reason)
-
-
-if __name__ == "__main__":
-    main()

@@ -154,7 +154,12 @@ def _files_of(path: Path) -> Iterator[Path]:
         return
     for folder, folders, names in os.walk(path, onerror=_refuse):
         folders.sort()
-        yield from (Path(folder, name) for name in sorted(names) if Path(name).suffix.lower() in MEDIA_SUFFIXES)
+        yield from (Path(folder, name) for name in sorted(names) if _looks_like_media(name))
+
+
+def _looks_like_media(name: str) -> bool:
+    """Hidden files are not: macOS leaves a ``._lecture.mp4`` beside every lecture that it copies."""
+    return Path(name).suffix.lower() in MEDIA_SUFFIXES and not name.startswith(".")
 
 
 def _refuse(error: OSError) -> NoReturn:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from pipeline.values import Segment, Slice, Span, Word
 
-WIDE_LANGUAGES = frozenset({"zh", "yue", "ja", "ko"})
-"""Written without spaces, or in syllable blocks: fewer characters a second."""
+_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]|[\U00020000-\U0003ffff]")
+"""Ideographs, kana and syllable blocks: one of them is a syllable or more, so fewer are spoken in a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,17 @@ class JudgeRules:
     """With a high no-speech probability, or a stock phrase, a text below this was invented."""
     max_repeats: int = 5
     """The same four words (or eight characters) more often than this is a loop."""
-    max_characters_per_second: tuple[float, float] = (12.0, 30.0)
-    """Wide and other languages. The fastest lecturers reach 8 and 20."""
+    max_wide_per_second: float = 12.0
+    """Ideographs, kana and syllable blocks. The fastest lecturers reach 8."""
+    max_letters_per_second: float = 30.0
+    """All other letters and digits. The fastest lecturers reach 20, in a Chinese lecture's English sentences too."""
     min_word_probability: float = 0.6
     """Mean over the words of a slice. Real speech has 0.79 and more, meetings and dialects included."""
     retry_word_probability: float = 0.75
     """The same for a text that was found only after the first one was refused: it must convince."""
+    counting_word_probability: float = 0.78
+    """The same for a text that counts. People who count or spell reach 0.83 to 0.94; digits made of a voice that
+    cannot be understood have 0.66 to 0.73, or loop."""
     max_untimed_share: float = 0.3
     """Share of words without duration. Real speech has up to 0.02, invented text 0.2 to 0.9."""
     short_speech_ms: int = 400
@@ -71,19 +76,22 @@ STOCK_PHRASES = re.compile(
 """What Whisper writes over silence and music: credits of the videos that it was trained on."""
 
 _COUNTING = re.compile(r"(?:\b(?:\d{1,2}|[A-Z]\d?)[-–.,、 ]+){9}", re.ASCII)
-"""Ten digits and single letters in a row, spelt apart: what Whisper makes of speech that it cannot understand."""
+"""What Whisper makes of speech that it cannot understand, and of people who count."""
 
 
-def judge(segment: Segment, language: str, piece: Slice, prompt: str, rules: JudgeRules) -> tuple[Objection, ...]:
-    """Every objection to ``segment`` as the text of ``piece``; empty where it stands."""
+def judge(segment: Segment, piece: Slice, prompt: str, rules: JudgeRules) -> tuple[Objection, ...]:
+    """Every objection to ``segment`` as the text of ``piece``; empty where it stands.
+
+    ``prompt`` is what the decoding was given as context; empty where it had none.
+    """
     text = segment.text.strip()
     if not re.search(r"\w", text):
         return (Objection("no text", is_final=True),)
     found = {
         **_improbable(segment, piece, rules),
         "repetitive": segment.compression_ratio > rules.max_compression_ratio or _loops(text, rules.max_repeats),
-        "counting": bool(_COUNTING.search(text)),
-        "too fast": _characters(text) * 1000 > _limit(language, rules) * max(_speech_ms(piece), 500),
+        "counting": _counts(text) and _mean_probability(segment.words) < rules.counting_word_probability,
+        "too fast": _least_ms(text, rules) > max(_speech_ms(piece), 500),
         "outside speech": _share_in_speech(segment.words, piece.speech, rules) < rules.min_word_share_in_speech,
         "untimed": _untimed_share(segment.words) > rules.max_untimed_share,
         "prompt echo": _echoes(text, prompt),
@@ -120,17 +128,24 @@ def _untimed_share(words: tuple[Word, ...]) -> float:
     return sum(word.end_ms <= word.start_ms for word in words) / len(words) if len(words) >= 5 else 0.0
 
 
-def _limit(language: str, rules: JudgeRules) -> float:
-    return rules.max_characters_per_second[0 if language in WIDE_LANGUAGES else 1]
+def _least_ms(text: str, rules: JudgeRules) -> float:
+    """The least time in which the text can be spoken. Marks and spaces take none.
 
-
-def _characters(text: str) -> int:
-    """Letters, digits and ideographs; marks and spaces are not spoken.
-
-    >>> _characters("你好， world!")
-    7
+    >>> _least_ms("你好，world!", JudgeRules())
+    333.3
     """
-    return len(re.findall(r"\w", text))
+    spoken = len(re.findall(r"\w", text))
+    wide = len(_WIDE.findall(text))
+    return round(1000 * (wide / rules.max_wide_per_second + (spoken - wide) / rules.max_letters_per_second), 1)
+
+
+def _counts(text: str) -> bool:
+    """Whether ten digits and single letters stand in a row, spelt apart.
+
+    >>> _counts("Kira 2-0-4-1-0-2-3-1-5-4-10"), _counts("1, 2 and 3, in 2024, on page 5.")
+    (True, False)
+    """
+    return bool(_COUNTING.search(text))
 
 
 def _loops(text: str, max_repeats: int) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pipeline.judging import JudgeRules, Objection, judge
@@ -81,18 +81,17 @@ class TranscriptionOptions:
 class _Attempt:
     hypothesis: Hypothesis
     objections: tuple[Objection, ...]
-    decodings: int
 
     @property
     def is_fatal(self) -> bool:
         return any(objection.is_fatal for objection in self.objections)
 
     @property
-    def is_worth_a_retry(self) -> bool:
-        return bool(self.objections) and not any(objection.is_final for objection in self.objections)
+    def is_final(self) -> bool:
+        return any(objection.is_final for objection in self.objections)
 
     def is_better_than(self, other: _Attempt) -> bool:
-        """Fewer fatal objections win, then fewer of any kind, then the more probable text."""
+        """A text that stands wins, then fewer objections, then the more probable text."""
         return self._rank() > other._rank()
 
     def _rank(self) -> tuple[bool, int, float]:
@@ -103,28 +102,42 @@ def transcribe(engine: Engine, requests: Sequence[Request], options: Transcripti
     """The transcripts of ``requests``, in order; each is transcribed or filtered, none is missing."""
     started = time.perf_counter()
     best: dict[int, _Attempt] = {}
+    decodings = [0] * len(requests)
     open_ones = list(range(len(requests)))
-    for number, decoding in enumerate(options.ladder, start=1):
-        batch = [requests[at] for at in open_ones]
-        for at, hypothesis in zip(open_ones, engine.transcribe(batch, decoding, options.prompts), strict=True):
-            attempt = _judged(requests[at], hypothesis, number, options)
-            if at not in best or attempt.is_better_than(best[at]):
-                best[at] = attempt
-        open_ones = [at for at in open_ones if best[at].is_worth_a_retry]
+    for decoding in options.ladder:
         if not open_ones:
             break
+        batch = [_as_heard(requests[at], best.get(at)) for at in open_ones]
+        hypotheses = engine.transcribe(batch, decoding, options.prompts)
+        attempts = {
+            at: _attempt(requests[at], hypothesis, decoding, best.get(at), options)
+            for at, hypothesis in zip(open_ones, hypotheses, strict=True)
+        }
+        for at in attempts:
+            decodings[at] += 1
+        best |= {at: new for at, new in attempts.items() if at not in best or new.is_better_than(best[at])}
+        open_ones = [at for at in open_ones if best[at].objections and not attempts[at].is_final]
     share_ms = round((time.perf_counter() - started) * 1000 / max(1, len(requests)))
-    return [_finished(request, best[at], share_ms) for at, request in enumerate(requests)]
+    return [_finished(request, best[at], decodings[at], share_ms) for at, request in enumerate(requests)]
 
 
-def _judged(request: Request, hypothesis: Hypothesis, number: int, options: TranscriptionOptions) -> _Attempt:
-    prompt = options.prompts.get(hypothesis.language, "")
-    rules = options.judge if number == 1 else options.judge.for_retries()
-    objections = judge(hypothesis.segment, hypothesis.language, request.audio.slice, prompt, rules)
-    return _Attempt(hypothesis, objections, number)
+def _as_heard(request: Request, before: _Attempt | None) -> Request:
+    """A retry keeps the language that was detected: then all slices of the batch had a say, of which few are left."""
+    return Request(request.audio, before.hypothesis.language) if before else request
 
 
-def _finished(request: Request, attempt: _Attempt, engine_ms: int) -> SliceTranscript:
+def _attempt(
+    request: Request, hypothesis: Hypothesis, decoding: Decoding, before: _Attempt | None, options: TranscriptionOptions
+) -> _Attempt:
+    """``before`` is the best attempt on the rungs below."""
+    prompt = options.prompts.get(hypothesis.language, "") if decoding.use_prompt else ""
+    rules = options.judge.for_retries() if before else options.judge
+    if before:
+        hypothesis = replace(hypothesis, language_probability=before.hypothesis.language_probability)
+    return _Attempt(hypothesis, judge(hypothesis.segment, request.audio.slice, prompt, rules))
+
+
+def _finished(request: Request, attempt: _Attempt, decodings: int, engine_ms: int) -> SliceTranscript:
     hypothesis = attempt.hypothesis
     return SliceTranscript(
         media_id=request.audio.slice.media_id,
@@ -134,6 +147,6 @@ def _finished(request: Request, attempt: _Attempt, engine_ms: int) -> SliceTrans
         segments=(hypothesis.segment,),
         outcome=Outcome.FILTERED if attempt.is_fatal else Outcome.TRANSCRIBED,
         reason=", ".join(objection.rule for objection in attempt.objections),
-        attempts=attempt.decodings,
+        attempts=decodings,
         engine_ms=engine_ms,
     )

@@ -84,9 +84,10 @@ class FasterWhisperEngine:
 
     def _languages(self, requests: Sequence[Request], encoded: Any) -> list[tuple[str, float]]:
         """The language of each slice with its probability: as asked for, else detected."""
-        if not self._model.model.is_multilingual:
-            return [("en", 1.0)] * len(requests)
         asked = [request.language for request in requests]
+        if not self._model.model.is_multilingual:
+            _require_english(asked)
+            return [("en", 1.0)] * len(requests)
         if all(asked):
             return [(language or "", 1.0) for language in asked]
         detected = [_scores(scores) for scores in self._model.model.detect_language(encoded)]
@@ -167,6 +168,11 @@ class _Answer:
         # CTranslate2's score is the mean over the tokens; Whisper's counts the end token too.
         self.avg_logprob = result.scores[0] * len(ids) / (len(ids) + 1)
         self.no_speech_probability = result.no_speech_prob
+
+
+def _require_english(asked: Sequence[str | None]) -> None:
+    if foreign := next((language for language in asked if language not in (None, "en")), None):
+        raise UsageError(f"the model speaks English only, not {foreign!r}: choose a multilingual one, such as base")
 
 
 def _scores(detected: Sequence[tuple[str, float]]) -> dict[str, float]:

@@ -23,6 +23,7 @@ from typing import Any
 from pipeline import assembly, cli, store_tables
 from pipeline.driver import LineOptions
 from pipeline.models import LocalModel
+from pipeline.stopping import stoppable
 from pipeline.store import Store
 from tests.integration.speaking import LoudnessDetector, SpeakingEngine
 
@@ -41,7 +42,7 @@ def main() -> None:
         setattr(owner, name, _deadly(name, getattr(owner, name)))
     place = store_tables
     place.replace = _deadly("replace", store_tables.replace)
-    cli.main()
+    stoppable(cli.app)
 
 
 def _in_small_batches(options: LineOptions) -> LineOptions:

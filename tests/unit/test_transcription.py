@@ -1,0 +1,207 @@
+"""The ladder, over an engine that gives scripted answers: which slices are decoded again, and which answer wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.judging import JudgeRules
+from pipeline.transcription import LADDER, Decoding, Hypothesis, Request, TranscriptionOptions, transcribe
+from pipeline.values import Boundary, Outcome, Segment, Slice, SliceAudio, SliceTranscript, Span, Word
+
+PROMPTS = {"zh": "大家好，今天我们讲勾股定理。", "en": "Hello, today we speak of the Hamiltonian."}
+OPTIONS = TranscriptionOptions(LADDER, PROMPTS, JudgeRules())
+SPEECH = Span(200, 5_000)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one decoding gives: four words over all the speech unless ``covered_ms`` stops them."""
+
+    text: str = "This is the text."
+    logprob: float = -0.2
+    no_speech: float = 0.0
+    covered_ms: int = SPEECH.end_ms
+    language: str = "en"
+
+
+GOOD = Answer()
+POOR = Answer("This is poor text.", logprob=-1.2)
+POORER = Answer("This is poorer text.", logprob=-1.5)
+SKIPPING = Answer("This skips a part.", covered_ms=SPEECH.start_ms)
+SILENT = Answer("This is no speech.", logprob=-0.9, no_speech=0.9)
+EMPTY = Answer("...")
+
+
+@dataclass
+class ScriptedEngine:
+    """Answers per slice index, one per rung; the last one is repeated."""
+
+    script: Mapping[int, Sequence[Answer]]
+    fingerprint: str = "scripted"
+    batches: list[list[int]] = field(default_factory=list)
+    asked: list[list[str | None]] = field(default_factory=list)
+    decodings: list[Decoding] = field(default_factory=list)
+
+    def transcribe(
+        self, requests: Sequence[Request], decoding: Decoding, prompts: Mapping[str, str]
+    ) -> list[Hypothesis]:
+        assert prompts == PROMPTS
+        rung = len(self.batches)
+        self.batches.append([request.audio.slice.index for request in requests])
+        self.asked.append([request.language for request in requests])
+        self.decodings.append(decoding)
+        return [self._answer(request, rung) for request in requests]
+
+    def _answer(self, request: Request, rung: int) -> Hypothesis:
+        answers = self.script[request.audio.slice.index]
+        answer = answers[min(rung, len(answers) - 1)]
+        detected = (answer.language, 0.4)
+        language, probability = (request.language, 1.0) if request.language else detected
+        return Hypothesis(language, probability, _segment(answer))
+
+
+def _segment(answer: Answer) -> Segment:
+    words = tuple(
+        Word(f" {word}", SPEECH.start_ms, max(answer.covered_ms, SPEECH.start_ms), 0.9) for word in answer.text.split()
+    )
+    return Segment(SPEECH.start_ms, SPEECH.end_ms, answer.text, words, answer.logprob, answer.no_speech, 1.0, 0.0)
+
+
+def a_request(index: int, language: str | None = None) -> Request:
+    piece = Slice("m", index, Span(0, 6_000), Boundary.SILENCE, (SPEECH,))
+    return Request(SliceAudio(piece, np.zeros(96_000, np.float32)), language)
+
+
+def run(engine: ScriptedEngine, indices: Sequence[int] | None = None) -> list[SliceTranscript]:
+    return transcribe(engine, [a_request(index) for index in (indices or list(engine.script))], OPTIONS)
+
+
+def climb(*answers: Answer) -> tuple[SliceTranscript, ScriptedEngine]:
+    """One slice with these answers, rung by rung."""
+    engine = ScriptedEngine({0: answers})
+    (transcript,) = run(engine)
+    return transcript, engine
+
+
+def text(transcript: SliceTranscript) -> str:
+    return transcript.segments[0].text
+
+
+def test_a_good_answer_is_taken_as_it_is() -> None:
+    transcript, engine = climb(GOOD)
+    assert engine.batches == [[0]]
+    assert (text(transcript), transcript.outcome, transcript.reason) == (GOOD.text, Outcome.TRANSCRIBED, "")
+    assert (transcript.media_id, transcript.slice_index, transcript.attempts) == ("m", 0, 1)
+    assert (transcript.language, transcript.language_probability) == ("en", 0.4)
+
+
+def test_only_the_flagged_slices_are_decoded_again() -> None:
+    engine = ScriptedEngine({0: [GOOD], 1: [POOR, GOOD], 2: [GOOD], 3: [POOR, POOR, GOOD]})
+    transcripts = run(engine)
+    assert engine.batches == [[0, 1, 2, 3], [1, 3], [3]]
+    assert [transcript.attempts for transcript in transcripts] == [1, 2, 1, 3]
+    assert {text(transcript) for transcript in transcripts} == {GOOD.text}
+
+
+def test_the_rungs_are_tried_in_order_and_no_further_than_the_last() -> None:
+    transcript, engine = climb(POOR)
+    assert engine.decodings == list(LADDER)
+    assert transcript.attempts == len(LADDER)
+
+
+def test_what_stays_bad_is_filtered_with_its_reason_and_kept_as_evidence() -> None:
+    transcript, _ = climb(POORER, POOR, POORER)
+    assert (transcript.outcome, transcript.reason) == (Outcome.FILTERED, "improbable")
+    assert text(transcript) == POOR.text, "the most probable of the bad ones"
+
+
+@pytest.mark.parametrize(
+    ("answers", "winner"),
+    [
+        ((POOR, SKIPPING, POOR), SKIPPING),
+        ((SKIPPING, POOR), SKIPPING),
+        ((SKIPPING, GOOD), GOOD),
+        ((POOR, GOOD, POOR), GOOD),
+    ],
+)
+def test_the_best_attempt_wins_wherever_it_stood(answers: tuple[Answer, ...], winner: Answer) -> None:
+    transcript, _ = climb(*answers)
+    assert (text(transcript), transcript.outcome) == (winner.text, Outcome.TRANSCRIBED)
+
+
+def test_a_skipped_part_is_told_and_filters_nothing() -> None:
+    transcript, engine = climb(SKIPPING)
+    assert (transcript.outcome, transcript.reason) == (Outcome.TRANSCRIBED, "skipped speech")
+    assert len(engine.batches) == len(LADDER)
+
+
+@pytest.mark.parametrize(("answer", "reason"), [(SILENT, "no speech"), (EMPTY, "no text")])
+def test_where_there_is_nothing_to_hear_the_climb_ends(answer: Answer, reason: str) -> None:
+    transcript, engine = climb(answer, GOOD)
+    assert engine.batches == [[0]]
+    assert (transcript.outcome, transcript.reason) == (Outcome.FILTERED, reason)
+
+
+def test_nothing_to_hear_on_a_higher_rung_ends_the_climb_too() -> None:
+    transcript, engine = climb(POOR, SILENT, GOOD)
+    assert engine.batches == [[0], [0]]
+    assert transcript.outcome is Outcome.FILTERED
+    transcript, _ = climb(SKIPPING, EMPTY, GOOD)
+    assert (text(transcript), transcript.outcome) == (SKIPPING.text, Outcome.TRANSCRIBED)
+
+
+def test_the_prompt_said_back_is_an_echo_only_where_it_was_given() -> None:
+    transcript, engine = climb(Answer("Hamiltonian"))
+    assert [decoding.use_prompt for decoding in engine.decodings] == [True, False]
+    assert (text(transcript), transcript.outcome, transcript.reason) == ("Hamiltonian", Outcome.TRANSCRIBED, "")
+
+
+def test_a_retry_keeps_the_language_that_was_detected_and_its_probability() -> None:
+    transcript, engine = climb(Answer(POOR.text, logprob=-1.2, language="zh"), Answer(language="ru"))
+    assert engine.asked == [[None], ["zh"]]
+    assert (text(transcript), transcript.language, transcript.language_probability) == (GOOD.text, "zh", 0.4)
+
+
+def test_the_language_that_was_asked_for_is_asked_of_the_engine() -> None:
+    engine = ScriptedEngine({0: [POOR, GOOD]})
+    (transcript,) = transcribe(engine, [a_request(0, "zh")], OPTIONS)
+    assert engine.asked == [["zh"], ["zh"]]
+    assert (transcript.language, transcript.language_probability) == ("zh", 1.0)
+
+
+def test_no_slices_need_no_engine() -> None:
+    engine = ScriptedEngine({})
+    assert transcribe(engine, [], OPTIONS) == []
+    assert engine.batches == []
+
+
+def test_the_engine_time_is_shared_out() -> None:
+    transcripts = run(ScriptedEngine({0: [GOOD], 1: [POOR]}))
+    assert transcripts[0].engine_ms == transcripts[1].engine_ms >= 0
+
+
+@given(
+    st.permutations(range(6)),
+    st.lists(st.lists(st.sampled_from([GOOD, POOR, SKIPPING, SILENT]), min_size=1), min_size=6, max_size=6),
+)
+def test_every_slice_has_its_transcript_in_the_order_of_the_requests(
+    order: list[int], answers: list[list[Answer]]
+) -> None:
+    engine = ScriptedEngine(dict(enumerate(answers)))
+    transcripts = run(engine, order)
+    assert [transcript.slice_index for transcript in transcripts] == order
+    for transcript in transcripts:
+        alone = run(ScriptedEngine({transcript.slice_index: answers[transcript.slice_index]}))[0]
+        assert (text(alone), alone.outcome, alone.attempts) == (
+            text(transcript),
+            transcript.outcome,
+            transcript.attempts,
+        )
+    for before, after in zip(engine.batches, engine.batches[1:], strict=False):
+        assert set(after) <= set(before)
