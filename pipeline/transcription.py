@@ -91,11 +91,12 @@ class _Attempt:
         return any(objection.is_final for objection in self.objections)
 
     def is_better_than(self, other: _Attempt) -> bool:
-        """A text that stands wins, then fewer objections, then the more probable text."""
+        """A text that stands wins, then fewer objections, then less speech lost, then the more probable text."""
         return self._rank() > other._rank()
 
-    def _rank(self) -> tuple[bool, int, float]:
-        return (not self.is_fatal, -len(self.objections), self.hypothesis.segment.avg_logprob)
+    def _rank(self) -> tuple[bool, int, int, float]:
+        lost_ms = sum(objection.lost_ms for objection in self.objections)
+        return (not self.is_fatal, -len(self.objections), -lost_ms, self.hypothesis.segment.avg_logprob)
 
 
 def transcribe(engine: Engine, requests: Sequence[Request], options: TranscriptionOptions) -> list[SliceTranscript]:
@@ -105,6 +106,9 @@ def transcribe(engine: Engine, requests: Sequence[Request], options: Transcripti
     decodings = [0] * len(requests)
     open_ones = list(range(len(requests)))
     for decoding in options.ladder:
+        if decoding.temperature:
+            # A sample gives other words, not more of them: no remedy for a text that only skips.
+            open_ones = [at for at in open_ones if at not in best or best[at].is_fatal]
         if not open_ones:
             break
         batch = [_as_heard(requests[at], best.get(at)) for at in open_ones]

@@ -16,14 +16,14 @@ SENTENCE = "We add the two sides and take the root."
 
 
 def a_slice(*speech: tuple[int, int]) -> Slice:
-    """A slice of 30 s with speech at these milliseconds; by default, in the first ten seconds."""
-    return Slice("m", 0, Span(0, 30_000), Boundary.SILENCE, tuple(Span(*span) for span in speech or [(0, 10_000)]))
+    """A slice of 30 s with speech at these milliseconds; by default, as long as the sentence takes."""
+    return Slice("m", 0, Span(0, 30_000), Boundary.SILENCE, tuple(Span(*span) for span in speech or [(0, 3_600)]))
 
 
-def spread(text: str, start_ms: int = 0, end_ms: int = 10_000, probability: float = 0.9) -> tuple[Word, ...]:
-    """The words of the text (the characters, without spaces) at even times."""
-    words = text.split() if " " in text else list(text)
-    step = (end_ms - start_ms) / max(1, len(words))
+def spread(text: str, start_ms: int = 0, end_ms: int | None = None, probability: float = 0.9) -> tuple[Word, ...]:
+    """The words of the text (the characters, without spaces) at even times; by default, calmly spoken."""
+    words, calm_ms = (text.split(), 400) if " " in text else (list(text), 250)
+    step = (end_ms - start_ms) / max(1, len(words)) if end_ms is not None else calm_ms
     times = [round(start_ms + at * step) for at in range(len(words) + 1)]
     return tuple(Word(word, times[at], times[at + 1], probability) for at, word in enumerate(words))
 
@@ -36,11 +36,13 @@ def a_segment(
     words: tuple[Word, ...] | None = None,
 ) -> Segment:
     """As Whisper gives it for speech that it hears well."""
-    return Segment(0, 10_000, text, spread(text) if words is None else words, logprob, no_speech, ratio, 0.0)
+    return Segment(0, 30_000, text, spread(text) if words is None else words, logprob, no_speech, ratio, 0.0)
 
 
 def objections(segment: Segment, piece: Slice | None = None, prompt: str = "", rules: JudgeRules = RULES) -> list[str]:
-    return [objection.rule for objection in judge(segment, piece or a_slice(), prompt, rules)]
+    """The names of the rules; where no slice is given, its speech is as long as the words."""
+    heard = piece or a_slice((0, max((word.end_ms for word in segment.words), default=0)))
+    return [objection.rule for objection in judge(segment, heard, prompt, rules)]
 
 
 def test_a_sentence_that_was_heard_well_stands() -> None:
@@ -126,8 +128,7 @@ def test_a_drill_is_no_loop(text: str) -> None:
 @given(st.lists(st.sampled_from("abcdefghij"), min_size=4, max_size=8), st.integers(6, 12))
 def test_a_phrase_said_more_often_than_the_limit_is_always_a_loop(letters: list[str], times: int) -> None:
     phrase = " ".join(letter * 5 for letter in letters)
-    speech = a_slice((0, 30_000))
-    assert "repetitive" in objections(a_segment(" ".join([phrase] * times)), speech)
+    assert "repetitive" in objections(a_segment(" ".join([phrase] * times)))
 
 
 @given(st.lists(st.text("abcdefgh", min_size=3, max_size=9), unique=True, min_size=1, max_size=60))
@@ -198,10 +199,26 @@ def test_the_prompt_said_back_is_refused(text: str, prompt: str, expected: list[
     assert objections(a_segment(text), prompt=prompt) == expected
 
 
-@pytest.mark.parametrize(("second_end_ms", "skipped"), [(14_600, True), (14_400, False)])
-def test_long_speech_without_a_word_asks_for_a_retry_and_filters_nothing(second_end_ms: int, skipped: bool) -> None:
-    found = judge(a_segment(), a_slice((0, 10_000), (12_000, second_end_ms)), "", RULES)
-    assert found == ((Objection("skipped speech", is_fatal=False),) if skipped else ())
+@pytest.mark.parametrize(("second_end_ms", "lost_ms"), [(14_000, 2_900), (13_000, 0)])
+def test_long_speech_without_a_word_asks_for_a_retry_and_filters_nothing(second_end_ms: int, lost_ms: int) -> None:
+    """The last word begins 900 ms before the pause."""
+    words = spread(SENTENCE, 0, 9 * 900)
+    found = judge(a_segment(words=words), a_slice((0, 9 * 900), (12_000, second_end_ms)), "", RULES)
+    assert found == ((Objection("skipped speech", is_fatal=False, lost_ms=lost_ms),) if lost_ms else ())
+
+
+def test_a_sentence_that_is_missing_under_a_drawn_out_word_was_skipped() -> None:
+    words = (replace(spread("For ")[0], end_ms=6_000), *spread(SENTENCE, 6_000, 10_000))
+    assert objections(a_segment(words=words)) == ["skipped speech"]
+
+
+def test_a_sentence_that_is_missing_before_the_first_word_was_skipped() -> None:
+    assert objections(a_segment(words=spread(SENTENCE, 2_100, 6_000))) == ["skipped speech"]
+
+
+def test_a_word_drawn_out_over_silence_hides_nothing() -> None:
+    words = (Word("Yes.", 0, 9_000, 0.9), Word("Good.", 9_000, 9_800, 0.9))
+    assert objections(a_segment("Yes. Good.", words=words), a_slice((0, 700), (9_000, 9_800))) == []
 
 
 MEASURES = {

@@ -17,25 +17,29 @@ from pipeline.values import Boundary, Outcome, Segment, Slice, SliceAudio, Slice
 PROMPTS = {"zh": "大家好，今天我们讲勾股定理。", "en": "Hello, today we speak of the Hamiltonian."}
 OPTIONS = TranscriptionOptions(LADDER, PROMPTS, JudgeRules())
 SPEECH = Span(200, 5_000)
+SAMPLED = [decoding for decoding in LADDER if decoding.temperature]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one decoding gives: four words over all the speech unless ``covered_ms`` stops them."""
+    """What one decoding gives: the words at even times over the speech, from ``from_ms`` on."""
 
     text: str = "This is the text."
     logprob: float = -0.2
     no_speech: float = 0.0
-    covered_ms: int = SPEECH.end_ms
+    from_ms: int = SPEECH.start_ms
+    probability: float = 0.9
     language: str = "en"
 
 
 GOOD = Answer()
 POOR = Answer("This is poor text.", logprob=-1.2)
 POORER = Answer("This is poorer text.", logprob=-1.5)
-SKIPPING = Answer("This skips a part.", covered_ms=SPEECH.start_ms)
+SKIPPING = Answer("This skips a part.", from_ms=3_000)
+SKIPPING_MORE = Answer("This skips yet more.", logprob=-0.1, from_ms=4_000)
 SILENT = Answer("This is no speech.", logprob=-0.9, no_speech=0.9)
 EMPTY = Answer("...")
+ANSWERS = [GOOD, POOR, SKIPPING, SKIPPING_MORE, SILENT]
 
 
 @dataclass
@@ -67,8 +71,11 @@ class ScriptedEngine:
 
 
 def _segment(answer: Answer) -> Segment:
+    texts = answer.text.split()
+    step = (SPEECH.end_ms - answer.from_ms) // len(texts)
+    starts = range(answer.from_ms, SPEECH.end_ms, step)
     words = tuple(
-        Word(f" {word}", SPEECH.start_ms, max(answer.covered_ms, SPEECH.start_ms), 0.9) for word in answer.text.split()
+        Word(f" {text}", start, start + step, answer.probability) for text, start in zip(texts, starts, strict=False)
     )
     return Segment(SPEECH.start_ms, SPEECH.end_ms, answer.text, words, answer.logprob, answer.no_speech, 1.0, 0.0)
 
@@ -128,6 +135,8 @@ def test_what_stays_bad_is_filtered_with_its_reason_and_kept_as_evidence() -> No
         ((SKIPPING, POOR), SKIPPING),
         ((SKIPPING, GOOD), GOOD),
         ((POOR, GOOD, POOR), GOOD),
+        ((SKIPPING_MORE, SKIPPING), SKIPPING),
+        ((SKIPPING, SKIPPING_MORE), SKIPPING),
     ],
 )
 def test_the_best_attempt_wins_wherever_it_stood(answers: tuple[Answer, ...], winner: Answer) -> None:
@@ -138,7 +147,14 @@ def test_the_best_attempt_wins_wherever_it_stood(answers: tuple[Answer, ...], wi
 def test_a_skipped_part_is_told_and_filters_nothing() -> None:
     transcript, engine = climb(SKIPPING)
     assert (transcript.outcome, transcript.reason) == (Outcome.TRANSCRIBED, "skipped speech")
-    assert len(engine.batches) == len(LADDER)
+    assert tuple(engine.decodings) == LADDER[: -len(SAMPLED)], "sampling gives other words, not more of them"
+
+
+def test_a_text_found_on_a_higher_rung_must_convince() -> None:
+    middling = Answer("These words are not very sure.", probability=0.7)
+    assert climb(middling)[0].outcome is Outcome.TRANSCRIBED
+    transcript, _ = climb(POOR, middling)
+    assert (transcript.outcome, transcript.reason) == (Outcome.FILTERED, "unsure")
 
 
 @pytest.mark.parametrize(("answer", "reason"), [(SILENT, "no speech"), (EMPTY, "no text")])
@@ -157,9 +173,9 @@ def test_nothing_to_hear_on_a_higher_rung_ends_the_climb_too() -> None:
 
 
 def test_the_prompt_said_back_is_an_echo_only_where_it_was_given() -> None:
-    transcript, engine = climb(Answer("Hamiltonian"))
+    transcript, engine = climb(Answer("today we speak"))
     assert [decoding.use_prompt for decoding in engine.decodings] == [True, False]
-    assert (text(transcript), transcript.outcome, transcript.reason) == ("Hamiltonian", Outcome.TRANSCRIBED, "")
+    assert (text(transcript), transcript.outcome, transcript.reason) == ("today we speak", Outcome.TRANSCRIBED, "")
 
 
 def test_a_retry_keeps_the_language_that_was_detected_and_its_probability() -> None:
@@ -188,7 +204,7 @@ def test_the_engine_time_is_shared_out() -> None:
 
 @given(
     st.permutations(range(6)),
-    st.lists(st.lists(st.sampled_from([GOOD, POOR, SKIPPING, SILENT]), min_size=1), min_size=6, max_size=6),
+    st.lists(st.lists(st.sampled_from(ANSWERS), min_size=1), min_size=6, max_size=6),
 )
 def test_every_slice_has_its_transcript_in_the_order_of_the_requests(
     order: list[int], answers: list[list[Answer]]
