@@ -23,8 +23,9 @@ class SlicingRules:
     """A longer silence always ends the slice: Whisper invents text in long silences."""
     good_silence_ms: int = 700
     """A silence this long is as good a cut as any longer one: a sentence ended."""
-    full_weight: float = 1.2
-    """What a full slice is worth against a good silence, when several silences could end it."""
+    full_weight: float = 2.5
+    """What a full slice is worth against a good silence, when several silences could end it. At 1.2 lectures took
+    1.15 x the time, and neither errors nor punctuation were better."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,11 +149,20 @@ class FasterWhisperEngine:
         requests: Sequence[Request],
         answers: Sequence[_Answer],
     ) -> list[tuple[Word, ...]]:
-        """Times of the words by the cross-attention of the alignment heads, on the media clock."""
-        frames = [round(request.audio.slice.span.duration_ms * _FRAMES_PER_MS) for request in requests]
-        tokenizer = self._tokenizer(languages[0][0])
-        aligned = self._model.find_alignment(tokenizer, [answer.tokens for answer in answers], encoded, frames)
-        return [_timed(words, request.audio.slice) for words, request in zip(aligned, requests, strict=True)]
+        """Times of the words by the cross-attention of the alignment heads, on the media clock.
+
+        One call per language: what a word is depends on it, and the model aligns under one language token.
+        """
+        words: list[tuple[Word, ...]] = [()] * len(requests)
+        for language in dict.fromkeys(name for name, _ in languages):
+            rows = [at for at, (name, _) in enumerate(languages) if name == language]
+            frames = [round(requests[at].audio.slice.span.duration_ms * _FRAMES_PER_MS) for at in rows]
+            texts = [answers[at].tokens for at in rows]
+            part = encoded if len(rows) == len(requests) else _rows_of(encoded, rows)
+            aligned = self._model.find_alignment(self._tokenizer(language), texts, part, frames)
+            for at, timed in zip(rows, aligned, strict=True):
+                words[at] = _timed(timed, requests[at].audio.slice)
+        return words
 
 
 class _Answer:
@@ -168,6 +177,13 @@ class _Answer:
         # CTranslate2's score is the mean over the tokens; Whisper's counts the end token too.
         self.avg_logprob = result.scores[0] * len(ids) / (len(ids) + 1)
         self.no_speech_probability = result.no_speech_prob
+
+
+def _rows_of(encoded: Any, rows: Sequence[int]) -> Any:
+    """Some slices of an encoded batch, shape ``(rows, 1500, width)``."""
+    from ctranslate2 import Device, StorageView
+
+    return StorageView.from_array(np.ascontiguousarray(np.asarray(encoded.to_device(Device.cpu))[list(rows)]))
 
 
 def _require_english(asked: Sequence[str | None]) -> None:

@@ -13,7 +13,8 @@ TERMS_IN_SENTENCE = 6
 
 _GENERIC = {
     "zh": "大家好，今天我们开始上课。那么，我们先来看一个问题：",
-    "en": "Hello, everyone. Let's begin today's lecture. First, we look at a question:",
+    "en": "Good morning. In this university lecture on mathematics and physics, we study theorems, matrices, energy, "
+    "and momentum.",
 }
 
 
