@@ -66,7 +66,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard out
 @app.command()
 def run(
     media: Annotated[
-        list[Path], typer.Argument(help="Video or audio files, and folders that hold some.", metavar="MEDIA...")
+        list[Path], typer.Argument(help="Video or audio files, and folders that hold some.", metavar="MEDIA")
     ],
     course: Annotated[str, typer.Option(metavar="ID", help="The course that the media belong to.")],
     language: Annotated[str, typer.Option(help="zh, en, … or auto: detected in each slice.")] = "auto",
