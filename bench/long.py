@@ -52,6 +52,7 @@ def make_media(path: Path, hours: float) -> None:
 def measure(hours: float) -> Measured:
     """Make the file, run the command on it, read what it says."""
     with tempfile.TemporaryDirectory(prefix="lecturemill-long-") as folder:
+        Path(folder).chmod(0o755)  # root's PostgreSQL is nobody: its data stay in this folder, and go with it
         media = Path(folder, "long.mka")
         make_media(media, hours)
         environment = os.environ | {"LECTUREMILL_HOME": str(Path(folder, "home"))}

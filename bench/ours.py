@@ -27,6 +27,7 @@ def load(model: str, threads: int) -> Transcribe:
     stack = ExitStack()
     atexit.register(stack.close)
     home = stack.enter_context(tempfile.TemporaryDirectory(prefix="lecturemill-bench-"))
+    Path(home).chmod(0o755)  # root's PostgreSQL is nobody: its data stay in this folder, and go with it
     settings = replace(settings_from(os.environ | {"LECTUREMILL_HOME": home}), database_url=None, threads=threads)
     tools = stack.enter_context(open_tools(RunRequest("bench", model=model, device="cpu"), settings, print))
     tools.engine()
