@@ -48,7 +48,7 @@ class LineOptions:
     postprocess: PostprocessOptions
     speech: SpeechRules = field(default_factory=SpeechRules)
     slicing: SlicingRules = field(default_factory=SlicingRules)
-    batch_slices: int = 8
+    batch_slices: int = 4
     """Slices per call of the engine, and per transaction."""
 
 

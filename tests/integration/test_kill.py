@@ -286,7 +286,9 @@ def test_with_the_real_engine_a_killed_and_a_stopped_run_end_as_if_undisturbed(r
     wait_until(lambda: slices_done(real.home, "disturbed"))
     process.kill()
     process.communicate()
-    assert slices_done(real.home, "disturbed") == 8
+    kept = slices_done(real.home, "disturbed")
+    assert 0 < kept < len(undisturbed["lecturemill.slice_transcript"])
+    assert kept % 4 == 0, "a batch is kept whole or not at all"
     real.succeed("disturbed")
     assert real.rows("disturbed") == undisturbed
 
@@ -296,7 +298,7 @@ def test_the_real_engine_is_left_at_once_on_ctrl_c(real: Command) -> None:
     process = real.start("stopped")
     assert process.stderr
     assert process.stderr.readline() == "en_ljspeech_lecture.mp4: the only audio track\n"
-    time.sleep(3)  # a batch of eight slices takes longer
+    time.sleep(1)  # loading the model and the first batch take longer
     process.send_signal(signal.SIGINT)
     status, _, errors = finish(process, PROMPTLY_S)
     assert (status, errors) == (130, "stopped; the same command goes on where it was\n")
