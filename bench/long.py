@@ -2,8 +2,8 @@
 
 Makes a file of that length out of our own demo lecture, read at the start of every half hour with silence between,
 takes it through ``lecturemill run`` in a process of its own, and reports the peak memory, the time, and whether the
-ledger adds up. The speech is 4 % of the file, so that this is done in minutes; what grows with speech is the number of
-words, about 10,000 an hour, which the second line of the report counts.
+ledger adds up. The speech is 4 % of the file, so that this is done in minutes; the memory that words take in a lecture
+spoken throughout is not measured here.
 """
 
 from __future__ import annotations
