@@ -12,6 +12,7 @@ from pipeline.decoding import find_ffmpeg
 from pipeline.driver import LineOptions, LineTools
 from pipeline.errors import InvalidInputError, UsageError
 from pipeline.glossary_file import LANGUAGES, load_glossary
+from pipeline.hearing import HearingRules
 from pipeline.identity import digest
 from pipeline.judging import JudgeRules
 from pipeline.models import LocalModel, fetch_model, find_model
@@ -43,15 +44,19 @@ class RunRequest:
 def line_options(request: RunRequest) -> LineOptions:
     """Checks what can be checked before any work. Raises UsageError, also for a glossary with a bad row."""
     glossary = _glossary(request.glossary)
-    prompts = {name: prompt_sentence(glossary, name, MAX_PROMPT_CHARACTERS) for name in LANGUAGES_WITH_PROMPT}
     return LineOptions(
         course_id=_course(request.course_id),
-        language=_language(request.language),
-        audio_track=request.audio_track,
+        hearing=HearingRules(_language(request.language), request.audio_track),
         glossary=glossary,
-        transcription=TranscriptionOptions(LADDER, prompts, JudgeRules()),
+        prompts=prompts_for(glossary),
+        transcription=TranscriptionOptions(LADDER, JudgeRules()),
         postprocess=PostprocessOptions(),
     )
+
+
+def prompts_for(glossary: Glossary) -> dict[str, str]:
+    """What Whisper is told before it listens, by language."""
+    return {name: prompt_sentence(glossary, name, MAX_PROMPT_CHARACTERS) for name in LANGUAGES_WITH_PROMPT}
 
 
 @contextmanager

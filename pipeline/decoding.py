@@ -183,16 +183,23 @@ class Decoding:
 def to_mono(pcm: Pcm) -> tuple[Samples, bool]:
     """The average of the channels of ``(n, 1)`` or ``(n, 2)`` PCM, and whether the phase of one was inverted.
 
-    Channels in opposite phase would cancel each other: there half of the difference is taken.
+    Channels in opposite phase would cancel each other: there half of the difference is taken. The result lies on the
+    grid of 16 bits, so that a slice is the same after it travelled as FLAC.
     """
     scaled = pcm.astype(np.float32) * np.float32(1 / 32768)
     if pcm.shape[1] == 1:
         return scaled[:, 0], False
-    middle: Samples = (scaled[:, 0] + scaled[:, 1]) * np.float32(0.5)
-    side: Samples = (scaled[:, 0] - scaled[:, 1]) * np.float32(0.5)
+    middle: Samples = _on_grid((scaled[:, 0] + scaled[:, 1]) * np.float32(0.5))
+    side: Samples = _on_grid((scaled[:, 0] - scaled[:, 1]) * np.float32(0.5))
     energy = float(np.dot(side, side))
     is_inverted = energy > max(AUDIBLE * len(side), INVERTED * float(np.dot(middle, middle)))
     return (side if is_inverted else middle), is_inverted
+
+
+def _on_grid(samples: Samples) -> Samples:
+    """Rounded to 16 bits; half a difference can reach +1, which 16 bits do not have."""
+    steps: Samples = np.rint(samples * np.float32(32768)).clip(-32768, 32767)
+    return steps * np.float32(1 / 32768)
 
 
 def _output(info: MediaInfo, track: AudioTrack) -> Any:

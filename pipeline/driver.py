@@ -7,31 +7,25 @@ store batch by batch, so a run that was stopped anywhere goes on at the batch wh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
 from pipeline import media as probing
-from pipeline.cue_profiles import profile_for
-from pipeline.cues import make_cues
-from pipeline.cutting import cut_slices
-from pipeline.decoding import DecodeReport, decode
 from pipeline.errors import InvalidInputError
-from pipeline.identity import digest, media_id_of
-from pipeline.ledger import failed_ledger, make_ledger
-from pipeline.postprocess import Glossary, PostprocessOptions, postprocess
-from pipeline.slicing import SlicingRules
-from pipeline.speech import Detector, SpeechRules
-from pipeline.stitching import main_language, stitch
+from pipeline.finishing import Heard, cost_of, finish
+from pipeline.hearing import HearingRules, hear
+from pipeline.identity import media_id_of
+from pipeline.keys import asr_key, run_key, slicing_key
+from pipeline.ledger import failed_ledger
+from pipeline.postprocess import Glossary, PostprocessOptions
+from pipeline.speech import Detector
 from pipeline.stopping import in_thread
 from pipeline.store import Store
 from pipeline.transcription import Engine, Request, TranscriptionOptions, transcribe
 from pipeline.values import Cost, Media, MediaInfo, MediaResult, Slice, SliceAudio, SliceTranscript
-
-LINE_VERSION = 1
-"""Raised when a step changes what it makes from the same input, so that finished media are made anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +33,12 @@ class LineOptions:
     """What the rows depend on. Equal options and equal files give equal rows."""
 
     course_id: str
-    language: str | None
-    """None detects it in each slice."""
-    audio_track: int | None
-    """Counted from 1; None leaves the choice to the policy of ``choose_track``."""
+    hearing: HearingRules
     glossary: Glossary
+    prompts: Mapping[str, str]
+    """What Whisper is told before it listens, by language."""
     transcription: TranscriptionOptions
     postprocess: PostprocessOptions
-    speech: SpeechRules = field(default_factory=SpeechRules)
-    slicing: SlicingRules = field(default_factory=SlicingRules)
     batch_slices: int = 4
     """Slices per call of the engine, and per transaction."""
 
@@ -96,7 +87,7 @@ def run_media(path: Path, options: LineOptions, tools: LineTools, progress: Prog
     """
     uri = path.resolve().as_uri()
     media_id = media_id_of(options.course_id, uri)
-    media = Media(media_id, options.course_id, uri, path.stem, "", None, options.language)
+    media = Media(media_id, options.course_id, uri, path.stem, "", None, options.hearing.language)
     try:
         info = probing.probe(path)
     except InvalidInputError as error:
@@ -104,10 +95,10 @@ def run_media(path: Path, options: LineOptions, tools: LineTools, progress: Prog
             _record_failure(tools.store, media, error)
         raise
     media = replace(media, content_fingerprint=info.content_fingerprint, duration_ms=info.duration_ms)
-    run_key = _run_key(info, options, tools)
+    key = run_key(*_keys(info, options, tools), options.postprocess, options.glossary)
     tools.store.record_media(media)
     progress.begin(media)
-    done = tools.store.finished(media_id, run_key)
+    done = tools.store.finished(media_id, key)
     if done:
         progress.advance(done.duration_ms)
         return Finished(media, done, was_done=True)
@@ -116,7 +107,7 @@ def run_media(path: Path, options: LineOptions, tools: LineTools, progress: Prog
     except InvalidInputError as error:
         _record_failure(tools.store, media, error)
         raise
-    tools.store.record_result(result, run_key)
+    tools.store.record_result(result, key)
     progress.advance(result.duration_ms)
     return Finished(media, result, was_done=False)
 
@@ -126,32 +117,13 @@ def _record_failure(store: Store, media: Media, error: InvalidInputError) -> Non
     store.record_failure(media.media_id, error.reason, failed_ledger(media.duration_ms, error.reason))
 
 
-def _slicing_key(info: MediaInfo, options: LineOptions, tools: LineTools) -> str:
-    return digest(
-        info.content_fingerprint,
-        options.audio_track,
-        tools.detector_fingerprint,
-        options.speech,
-        options.slicing,
+def _keys(info: MediaInfo, options: LineOptions, tools: LineTools) -> tuple[str, str]:
+    """The fingerprints of slicing and of transcribing."""
+    slicing = slicing_key(info.content_fingerprint, tools.detector_fingerprint, options.hearing)
+    asr = asr_key(
+        tools.engine_fingerprint, options.hearing.language, options.prompts, options.transcription, options.batch_slices
     )
-
-
-def _asr_key(options: LineOptions, tools: LineTools) -> str:
-    spoken = options.transcription
-    prompts = sorted(spoken.prompts.items())
-    return digest(
-        tools.engine_fingerprint, options.language, spoken.ladder, prompts, spoken.judge, options.batch_slices
-    )
-
-
-def _run_key(info: MediaInfo, options: LineOptions, tools: LineTools) -> str:
-    return digest(
-        LINE_VERSION,
-        _slicing_key(info, options, tools),
-        _asr_key(options, tools),
-        options.postprocess.fingerprint,
-        options.glossary.fingerprint,
-    )
+    return slicing, asr
 
 
 class _Run:
@@ -168,52 +140,30 @@ class _Run:
     ) -> None:
         self._path, self._media, self._info = path, media, info
         self._options, self._tools, self._progress = options, tools, progress
-        self._slicing_key = _slicing_key(info, options, tools)
-        self._asr_key = _asr_key(options, tools)
+        self._slicing_key, self._asr_key = _keys(info, options, tools)
         self._started = time.perf_counter()
-        self._warnings: list[str] = []
         kept = tools.store.slice_transcripts(media.media_id, self._slicing_key, self._asr_key)
         self._kept = {one.slice_index: one for one in kept}
 
     def result(self) -> MediaResult:
-        slices, transcripts, report = self._transcribe_all()
-        stitched = stitch(slices, transcripts)
-        written = postprocess([one for _, one in stitched], self._options.glossary, self._options.postprocess)
-        cues, violations = make_cues(written.sentences, profile_for, report.duration_ms)
-        return MediaResult(
-            media_id=self._media.media_id,
-            language=main_language(stitched),
-            duration_ms=report.duration_ms,
-            speech_ms=sum(span.duration_ms for piece in slices for span in piece.speech),
-            sentences=written.sentences,
-            cues=cues,
-            violations=violations,
-            replacements=written.replacements,
-            ledger=make_ledger(report.duration_ms, stitched, report.missing),
-            warnings=(*self._warnings, *report.warnings),
-            cost=self._cost([one for _, one in stitched]),
+        slices, transcripts, heard = self._transcribe_all()
+        options, nothing = self._options, Cost(0, 0, 0.0)
+        result = finish(
+            self._media.media_id, slices, transcripts, heard, options.glossary, options.postprocess, nothing
         )
+        return replace(result, cost=self._cost(transcripts))
 
-    def _transcribe_all(self) -> tuple[list[Slice], list[SliceTranscript], DecodeReport]:
-        choice = probing.choose_track(self._info, self._options.audio_track, self._options.language)
-        self._say(choice.why, is_warning=choice.track is None)
-        if choice.track is None:
-            return [], [], DecodeReport(self._info.duration_ms or 0, 0, (), 0, ())
+    def _transcribe_all(self) -> tuple[list[Slice], list[SliceTranscript], Heard]:
         slices: list[Slice] = []
         transcripts: list[SliceTranscript] = []
-        with decode(self._path, self._info, choice.track, ffmpeg=self._tools.ffmpeg) as decoding:
-            audio = cut_slices(
-                self._media.media_id,
-                decoding,
-                self._tools.detector(),
-                self._options.speech,
-                self._options.slicing,
-            )
-            for batch in _in_batches(audio, self._options.batch_slices):
+        rules, tools = self._options.hearing, self._tools
+        with hear(self._media.media_id, self._path, self._info, rules, tools.detector, tools.ffmpeg) as hearing:
+            self._progress.say(hearing.why)
+            for batch in _in_batches(iter(hearing), self._options.batch_slices):
                 slices += [one.slice for one in batch]
                 transcripts += self._batch(batch)
                 self._progress.advance(batch[-1].slice.span.end_ms)
-            return slices, transcripts, decoding.report
+            return slices, transcripts, hearing.heard
 
     def _batch(self, batch: Sequence[SliceAudio]) -> Sequence[SliceTranscript]:
         """Transcribe and keep a batch, or take it from the store if an earlier run kept it.
@@ -224,7 +174,7 @@ class _Run:
         stored = [self._kept[one.slice.index] for one in batch if one.slice.index in self._kept]
         if len(stored) == len(batch):
             return stored
-        requests = [Request(one, self._options.language) for one in batch]
+        requests = [Request(one, self._options.hearing.language, self._options.prompts) for one in batch]
         transcripts = in_thread(lambda: transcribe(self._tools.engine(), requests, self._options.transcription))
         pairs = [(one.slice, transcript) for one, transcript in zip(batch, transcripts, strict=True)]
         self._tools.store.record_slices(self._media.media_id, self._slicing_key, self._asr_key, pairs)
@@ -233,13 +183,8 @@ class _Run:
     def _cost(self, transcripts: Iterable[SliceTranscript]) -> Cost:
         """Wall time of this run; where an earlier one did part of the work, at least the engine's time of both."""
         engine_ms = sum(one.engine_ms for one in transcripts)
-        wall_ms = max(round((time.perf_counter() - self._started) * 1000), engine_ms)
-        return Cost(wall_ms, engine_ms, wall_ms / 3_600_000 * self._tools.usd_per_hour)
-
-    def _say(self, line: str, *, is_warning: bool) -> None:
-        self._progress.say(line)
-        if is_warning:
-            self._warnings.append(line)
+        wall_ms = round((time.perf_counter() - self._started) * 1000)
+        return cost_of(engine_ms, wall_ms - engine_ms, self._tools.usd_per_hour)
 
 
 def _in_batches(audio: Iterator[SliceAudio], size: int) -> Iterator[list[SliceAudio]]:

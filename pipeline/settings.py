@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,11 @@ from platformdirs import user_data_path
 from pipeline import database
 from pipeline.errors import UsageError
 from pipeline.models import default_cache
+
+DEFAULT_BROKERS = "127.0.0.1:9092"
+DEFAULT_AIRFLOW_URL = "http://127.0.0.1:8080"
+DEFAULT_MODEL = "base"
+DEFAULT_USD_PER_HOUR = 0.10
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,15 @@ class Settings:
     """None stands for the embedded PostgreSQL in ``home``."""
     threads: int
     """Processor cores that this process may use."""
+    brokers: str = DEFAULT_BROKERS
+    """Kafka's bootstrap servers, separated by commas."""
+    media_store: str = ""
+    """fsspec URI of the folder that holds uploaded media and finished files."""
+    airflow_url: str = DEFAULT_AIRFLOW_URL
+    model: str = DEFAULT_MODEL
+    """The Whisper model of the distributed line: a name or a folder."""
+    usd_per_hour: float = DEFAULT_USD_PER_HOUR
+    """What one hour of a machine of the line costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +54,29 @@ class Device:
 
 def settings_from(environment: Mapping[str, str], database_url: str | None = None) -> Settings:
     """``LECTUREMILL_HOME`` and ``DATABASE_URL`` count where no option says otherwise."""
-    home = environment.get("LECTUREMILL_HOME")
+    given = environment.get("LECTUREMILL_HOME")
+    home = Path(given).expanduser().resolve() if given else user_data_path("lecturemill")
     return Settings(
-        home=Path(home).expanduser().resolve() if home else user_data_path("lecturemill"),
+        home=home,
         models=default_cache(),
         database_url=database_url or environment.get("DATABASE_URL") or None,
         threads=len(os.sched_getaffinity(0)),
+        brokers=environment.get("LECTUREMILL_BROKERS") or DEFAULT_BROKERS,
+        media_store=environment.get("LECTUREMILL_MEDIA_STORE") or (home / "media").as_uri(),
+        airflow_url=(environment.get("LECTUREMILL_AIRFLOW_URL") or DEFAULT_AIRFLOW_URL).rstrip("/"),
+        model=environment.get("LECTUREMILL_MODEL") or DEFAULT_MODEL,
+        usd_per_hour=_price(environment.get("LECTUREMILL_USD_PER_HOUR")),
     )
+
+
+def _price(text: str | None) -> float:
+    try:
+        price = float(text) if text else DEFAULT_USD_PER_HOUR
+    except ValueError:
+        price = -1.0
+    if not 0 <= price < math.inf:
+        raise UsageError(f"LECTUREMILL_USD_PER_HOUR must be a number from 0, not {text!r}")
+    return price
 
 
 def choose_device(asked: str) -> Device:

@@ -41,10 +41,13 @@ LADDER: tuple[Decoding, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A slice to transcribe. ``language`` is None to detect it from the slice's own sound."""
+    """A slice to transcribe."""
 
     audio: SliceAudio
     language: str | None
+    """None detects it from the slice's own sound."""
+    prompts: Mapping[str, str]
+    """A sentence per language that Whisper is told before it listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,8 @@ class Engine(Protocol):
     fingerprint: str
     """Changes with the weights and the arithmetic: equal fingerprints, comparable transcripts."""
 
-    def transcribe(
-        self, requests: Sequence[Request], decoding: Decoding, prompts: Mapping[str, str]
-    ) -> list[Hypothesis]:
-        """One hypothesis per request, in order. ``prompts`` holds a sentence per language, as context."""
+    def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
+        """One hypothesis per request, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,6 @@ class TranscriptionOptions:
     """What the transcripts depend on beside the engine."""
 
     ladder: tuple[Decoding, ...]
-    prompts: Mapping[str, str]
     judge: JudgeRules
 
 
@@ -112,7 +112,7 @@ def transcribe(engine: Engine, requests: Sequence[Request], options: Transcripti
         if not open_ones:
             break
         batch = [_as_heard(requests[at], best.get(at)) for at in open_ones]
-        hypotheses = engine.transcribe(batch, decoding, options.prompts)
+        hypotheses = engine.transcribe(batch, decoding)
         attempts = {
             at: _attempt(requests[at], hypothesis, decoding, best.get(at), options)
             for at, hypothesis in zip(open_ones, hypotheses, strict=True)
@@ -127,14 +127,14 @@ def transcribe(engine: Engine, requests: Sequence[Request], options: Transcripti
 
 def _as_heard(request: Request, before: _Attempt | None) -> Request:
     """A retry keeps the language that was detected: then all slices of the batch had a say, of which few are left."""
-    return Request(request.audio, before.hypothesis.language) if before else request
+    return replace(request, language=before.hypothesis.language) if before else request
 
 
 def _attempt(
     request: Request, hypothesis: Hypothesis, decoding: Decoding, before: _Attempt | None, options: TranscriptionOptions
 ) -> _Attempt:
     """``before`` is the best attempt on the rungs below."""
-    prompt = options.prompts.get(hypothesis.language, "") if decoding.use_prompt else ""
+    prompt = request.prompts.get(hypothesis.language, "") if decoding.use_prompt else ""
     rules = options.judge.for_retries() if before else options.judge
     if before:
         hypothesis = replace(hypothesis, language_probability=before.hypothesis.language_probability)

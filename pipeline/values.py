@@ -57,6 +57,14 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
+class Priority(StrEnum):
+    """How urgent a media is; each has a topic of its own."""
+
+    URGENT = "urgent"
+    NORMAL = "normal"
+    BULK = "bulk"
+
+
 @dataclass(frozen=True, slots=True)
 class AudioTrack:
     """One audio stream of a container. ``start_ms`` and ``duration_ms`` are as declared, on the media clock."""
@@ -171,6 +179,34 @@ class SliceTranscript:
     """How often it was decoded: 1, or more where the judge asked for it."""
     engine_ms: int
     """Its share of the engine's time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscribedSlice:
+    """A slice with its transcript, the fingerprints it was cut and transcribed under, and the engine that did it."""
+
+    slicing: str
+    asr: str
+    engine: str
+    """For people: the engine's name, model, device and arithmetic."""
+    slice: Slice
+    transcript: SliceTranscript
+
+
+@dataclass(frozen=True, slots=True)
+class MediaPlan:
+    """What slicing a whole media found: how many slices must be transcribed before it is complete."""
+
+    media_id: str
+    slicing: str
+    asr: str
+    slice_count: int
+    duration_ms: int
+    missing: tuple[Span, ...]
+    """Stretches of which the file holds no audio."""
+    warnings: tuple[str, ...]
+    slicing_ms: int
+    """Wall time of decoding and slicing."""
 
 
 @dataclass(frozen=True, slots=True)

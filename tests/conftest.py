@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from deploy.local.kafka import Broker
 
 _SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -21,3 +24,10 @@ def shared_data() -> Path:
             pytest.fail("../shared/data is missing, and under CI a skipped test is a failure")
         pytest.skip("../shared/data is not beside this checkout")
     return _SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The bootstrap server of a real broker, one for all tests; each makes topics of its own. Not to be stopped."""
+    with Broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker.address

@@ -46,15 +46,13 @@ class FasterWhisperEngine:
         except (RuntimeError, ValueError, OSError) as error:
             raise UsageError(f"the model in {folder} cannot be loaded on {device}: {error}") from error
 
-    def transcribe(
-        self, requests: Sequence[Request], decoding: Decoding, prompts: Mapping[str, str]
-    ) -> list[Hypothesis]:
+    def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
         if not requests:
             return []
         try:
             encoded = self._encode(self._features(requests))
             languages = self._languages(requests, encoded)
-            answers = self._generate(encoded, languages, decoding, prompts)
+            answers = self._generate(encoded, languages, decoding, requests)
             words = self._words(encoded, languages, requests, answers)
         except RuntimeError as error:  # CTranslate2 raises it for lack of memory and for a lost device
             raise RetriableError(f"the engine failed on a batch of {len(requests)} slices: {error}") from error
@@ -107,12 +105,28 @@ class FasterWhisperEngine:
         encoded: Any,
         languages: Sequence[tuple[str, float]],
         decoding: Decoding,
-        prompts: Mapping[str, str],
+        requests: Sequence[Request],
     ) -> list[_Answer]:
-        tokenized = self._prompts([language for language, _ in languages], decoding, prompts)
-        results = self._model.model.generate(
+        """CTranslate2 wants prompts of one length in a batch, so that each length is a batch of its own.
+
+        Cut to a common length, a slice's text would depend on whose slices it met.
+        """
+        names = [language for language, _ in languages]
+        prompts = [self._prompt(name, decoding, asked.prompts) for name, asked in zip(names, requests, strict=True)]
+        answers: dict[int, _Answer] = {}
+        for length in dict.fromkeys(map(len, prompts)):
+            rows = [at for at, prompt in enumerate(prompts) if len(prompt) == length]
+            part = encoded if len(rows) == len(requests) else _rows_of(encoded, rows)
+            results = self._search(part, [prompts[at] for at in rows], decoding)
+            answers |= {
+                at: _Answer(result, self._tokenizer(names[at])) for at, result in zip(rows, results, strict=True)
+            }
+        return [answers[at] for at in range(len(requests))]
+
+    def _search(self, encoded: Any, prompts: Sequence[Sequence[int]], decoding: Decoding) -> Any:
+        return self._model.model.generate(
             encoded,
-            tokenized,
+            prompts,
             beam_size=decoding.beam_size,
             max_length=_MAX_TOKENS,
             return_scores=True,
@@ -121,26 +135,12 @@ class FasterWhisperEngine:
             sampling_topk=0 if decoding.temperature else 1,
             sampling_temperature=decoding.temperature or 1.0,
         )
-        return [
-            _Answer(result, self._tokenizer(language)) for result, (language, _) in zip(results, languages, strict=True)
-        ]
 
-    def _prompts(self, languages: Sequence[str], decoding: Decoding, prompts: Mapping[str, str]) -> list[list[int]]:
-        """One prompt per slice, all of one length: CTranslate2 takes no other batch.
-
-        Where languages differ their prompts do; the longer ones lose their beginning, which Whisper minds least.
-        """
-        contexts, tails = [], []
-        for language in languages:
-            tokenizer = self._tokenizer(language)
-            text = prompts.get(language, "") if decoding.use_prompt else ""
-            contexts.append(tokenizer.encode(" " + text)[:_MAX_PROMPT_TOKENS] if text else [])
-            tails.append([*tokenizer.sot_sequence, tokenizer.no_timestamps])
-        length = min(len(context) for context in contexts)
-        start = [self._tokenizer(languages[0]).sot_prev] if length else []
-        return [
-            [*start, *context[len(context) - length :], *tail] for context, tail in zip(contexts, tails, strict=True)
-        ]
+    def _prompt(self, language: str, decoding: Decoding, prompts: Mapping[str, str]) -> list[int]:
+        tokenizer = self._tokenizer(language)
+        text = prompts.get(language, "") if decoding.use_prompt else ""
+        context = [tokenizer.sot_prev, *tokenizer.encode(" " + text)[:_MAX_PROMPT_TOKENS]] if text else []
+        return [*context, *tokenizer.sot_sequence, tokenizer.no_timestamps]
 
     def _words(
         self,

@@ -7,7 +7,7 @@ slice that was batched differently, moved or mixed up shows in the rows.
 from __future__ import annotations
 
 import wave
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,10 +48,7 @@ class SpeakingEngine:
         self.batches: list[list[int]] = []
         self._before = before
 
-    def transcribe(
-        self, requests: Sequence[Request], decoding: Decoding, prompts: Mapping[str, str]
-    ) -> list[Hypothesis]:
-        assert isinstance(prompts, Mapping)
+    def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
         self.batches.append([request.audio.slice.index for request in requests])
         self._before(len(self.batches))
         seed = sum(self.batches[-1])

@@ -16,8 +16,10 @@ import pytest
 from pipeline.decoding import find_ffmpeg
 from pipeline.driver import Finished, LineOptions, LineTools, run_media
 from pipeline.errors import InvalidInputError, RetriableError
+from pipeline.hearing import HearingRules
 from pipeline.judging import JudgeRules
 from pipeline.postprocess import Glossary, PostprocessOptions, Term
+from pipeline.slicing import SlicingRules
 from pipeline.store import Store
 from pipeline.transcription import LADDER, TranscriptionOptions
 from pipeline.values import Media, MediaResult, Outcome
@@ -25,10 +27,10 @@ from tests.integration.speaking import LoudnessDetector, SpeakingEngine, write_s
 
 OPTIONS = LineOptions(
     course_id="geometry",
-    language=None,
-    audio_track=None,
+    hearing=HearingRules(None, None),
     glossary=Glossary.empty(),
-    transcription=TranscriptionOptions(LADDER, {}, JudgeRules()),
+    prompts={},
+    transcription=TranscriptionOptions(LADDER, JudgeRules()),
     postprocess=PostprocessOptions(),
     batch_slices=2,
 )
@@ -157,10 +159,10 @@ def test_a_new_glossary_needs_no_engine(line: Line, lecture: Path) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        replace(OPTIONS, language="zh"),
+        replace(OPTIONS, hearing=HearingRules("zh", None)),
         replace(OPTIONS, batch_slices=3),
-        replace(OPTIONS, slicing=replace(OPTIONS.slicing, pad_ms=100)),
-        replace(OPTIONS, transcription=replace(OPTIONS.transcription, prompts={"zh": "你好。"})),
+        replace(OPTIONS, hearing=HearingRules(None, None, slicing=SlicingRules(pad_ms=100))),
+        replace(OPTIONS, prompts={"zh": "你好。"}),
     ],
     ids=["language", "batch", "slicing", "prompt"],
 )
@@ -193,14 +195,14 @@ def test_a_file_that_is_no_media_is_recorded_as_failed_with_its_reason(line: Lin
 
 def test_a_file_that_fails_later_is_failed_for_all_of_its_declared_time(line: Line, lecture: Path) -> None:
     with pytest.raises(InvalidInputError, match="no audio track 7"):
-        line.run(lecture, None, replace(OPTIONS, audio_track=7))
+        line.run(lecture, None, replace(OPTIONS, hearing=HearingRules(None, 7)))
     (status,) = line.store.status()
     assert (status.state, status.failed_ms) == ("failed", 126_000)
 
 
 def test_a_failed_media_is_tried_again_and_can_succeed(line: Line, lecture: Path) -> None:
     with pytest.raises(InvalidInputError):
-        line.run(lecture, None, replace(OPTIONS, audio_track=7))
+        line.run(lecture, None, replace(OPTIONS, hearing=HearingRules(None, 7)))
     line.run(lecture, SpeakingEngine())
     (status,) = line.store.status()
     assert (status.state, status.reason, status.failed_ms) == ("done", "", 0)

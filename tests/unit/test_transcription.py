@@ -15,7 +15,7 @@ from pipeline.transcription import LADDER, Decoding, Hypothesis, Request, Transc
 from pipeline.values import Boundary, Outcome, Segment, Slice, SliceAudio, SliceTranscript, Span, Word
 
 PROMPTS = {"zh": "大家好，今天我们讲勾股定理。", "en": "Hello, today we speak of the Hamiltonian."}
-OPTIONS = TranscriptionOptions(LADDER, PROMPTS, JudgeRules())
+OPTIONS = TranscriptionOptions(LADDER, JudgeRules())
 SPEECH = Span(200, 5_000)
 SAMPLED = [decoding for decoding in LADDER if decoding.temperature]
 
@@ -52,10 +52,8 @@ class ScriptedEngine:
     asked: list[list[str | None]] = field(default_factory=list)
     decodings: list[Decoding] = field(default_factory=list)
 
-    def transcribe(
-        self, requests: Sequence[Request], decoding: Decoding, prompts: Mapping[str, str]
-    ) -> list[Hypothesis]:
-        assert prompts == PROMPTS
+    def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
+        assert all(request.prompts == PROMPTS for request in requests)
         rung = len(self.batches)
         self.batches.append([request.audio.slice.index for request in requests])
         self.asked.append([request.language for request in requests])
@@ -82,7 +80,7 @@ def _segment(answer: Answer) -> Segment:
 
 def a_request(index: int, language: str | None = None) -> Request:
     piece = Slice("m", index, Span(0, 6_000), Boundary.SILENCE, (SPEECH,))
-    return Request(SliceAudio(piece, np.zeros(96_000, np.float32)), language)
+    return Request(SliceAudio(piece, np.zeros(96_000, np.float32)), language, PROMPTS)
 
 
 def run(engine: ScriptedEngine, indices: Sequence[int] | None = None) -> list[SliceTranscript]:
