@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-.PHONY: demo test test-diarization lint bench lock clean
+.PHONY: demo test test-diarization lint bench stack stack-down lock clean
 
 # The command alone: what a user installs.
 $(VENV)/.installed: pyproject.toml requirements.lock
@@ -17,10 +17,15 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(INSTALL) --editable '.[dev]'
 	@touch $@
 
+# With what the distributed line needs on one machine: Airflow, and the Java that runs Kafka.
+$(VENV)/.installed-stack: $(VENV)/.installed-dev
+	$(INSTALL) --editable '.[dev,stack]'
+	@touch $@
+
 demo: $(VENV)/.installed
 	@$(BIN)/python -m demo.show
 
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-stack
 	$(BIN)/python -m pytest
 
 # 6 GB of torch: not part of `make test`.
@@ -28,7 +33,7 @@ test-diarization: $(VENV)/.installed-dev
 	$(INSTALL) --editable '.[dev,diarization]'
 	$(BIN)/python -m pytest -m diarization
 
-lint: $(VENV)/.installed-dev
+lint: $(VENV)/.installed-stack
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -36,6 +41,13 @@ lint: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m bench.line $(ARGS)
+
+# PostgreSQL, Kafka, Airflow and the consumers on 127.0.0.1, without Docker; PARTS names some of them.
+stack: $(VENV)/.installed-stack
+	@$(BIN)/python -m deploy.local up $(PARTS)
+
+stack-down: $(VENV)/.installed-stack
+	@$(BIN)/python -m deploy.local down $(PARTS)
 
 lock: $(VENV)/.installed-dev
 	$(INSTALL) uv

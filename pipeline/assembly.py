@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from pipeline.models import LocalModel, fetch_model, find_model
 from pipeline.postprocess import Glossary, PostprocessOptions, prompt_sentence
 from pipeline.settings import Device, Settings, choose_device, open_database
 from pipeline.speech import Detector
-from pipeline.store import Store
+from pipeline.store_line import LineStore
 from pipeline.transcription import LADDER, Engine, TranscriptionOptions
 
 LANGUAGES_WITH_PROMPT = ("zh", "en")
@@ -43,15 +43,21 @@ class RunRequest:
 
 def line_options(request: RunRequest) -> LineOptions:
     """Checks what can be checked before any work. Raises UsageError, also for a glossary with a bad row."""
-    glossary = _glossary(request.glossary)
+    glossary = read_glossary(request.glossary)
     return LineOptions(
-        course_id=_course(request.course_id),
-        hearing=HearingRules(_language(request.language), request.audio_track),
+        course_id=checked_course(request.course_id),
+        hearing=HearingRules(checked_language(request.language), request.audio_track),
         glossary=glossary,
         prompts=prompts_for(glossary),
         transcription=TranscriptionOptions(LADDER, JudgeRules()),
         postprocess=PostprocessOptions(),
     )
+
+
+def with_stored_glossary(options: LineOptions, store: LineStore) -> LineOptions:
+    """The options with the glossary that was imported for their course, which is empty where none was."""
+    glossary = store.glossary(options.course_id)
+    return replace(options, glossary=glossary, prompts=prompts_for(glossary))
 
 
 def prompts_for(glossary: Glossary) -> dict[str, str]:
@@ -63,12 +69,12 @@ def prompts_for(glossary: Glossary) -> dict[str, str]:
 def open_tools(request: RunRequest, settings: Settings, say: Callable[[str], None]) -> Iterator[LineTools]:
     """Models found (fetched, the first time), the database up; the engine is loaded when it is first needed."""
     device = choose_device(request.device)
-    make_detector, detector_fingerprint = _detector(request.vad, settings, say)
+    make_detector, detector_fingerprint = find_detector(request.vad, settings, say)
     model = present_model(request.model, settings, say)
     fingerprint = digest(model.fingerprint, device)
-    with open_database(settings) as url, Store.open(url) as store:
+    with open_database(settings) as url, LineStore.open(url) as store:
         yield LineTools(
-            engine=cache(lambda: _engine(model, fingerprint, device, settings)),
+            engine=cache(lambda: load_engine(model, fingerprint, device, settings)),
             engine_fingerprint=fingerprint,
             detector=make_detector,
             detector_fingerprint=detector_fingerprint,
@@ -88,21 +94,26 @@ def present_model(name: str, settings: Settings, say: Callable[[str], None]) -> 
         return fetch_model(name, settings.models, say)
 
 
-def _glossary(path: Path | None) -> Glossary:
-    """Status 1 would say that some media failed, and none was tried."""
+def read_glossary(path: Path | None) -> Glossary:
+    """A course's terms from their CSV, empty without one. Raises UsageError where the file is bad.
+
+    Status 1 would say that some media failed, and none was tried.
+    """
     try:
         return load_glossary(path) if path else Glossary.empty()
     except InvalidInputError as error:
         raise UsageError(error.reason) from error
 
 
-def _course(asked: str) -> str:
+def checked_course(asked: str) -> str:
+    """``asked``. Raises UsageError where it is no name."""
     if not asked.strip() or not asked.isprintable():
         raise UsageError(f"--course must be a name of printable characters, not {asked!a}")
     return asked
 
 
-def _language(asked: str) -> str | None:
+def checked_language(asked: str) -> str | None:
+    """The code, or None for ``auto``. Raises UsageError where Whisper does not know it."""
     if asked == "auto":
         return None
     if asked not in LANGUAGES:
@@ -110,7 +121,8 @@ def _language(asked: str) -> str | None:
     return asked
 
 
-def _engine(model: LocalModel, fingerprint: str, device: Device, settings: Settings) -> Engine:
+def load_engine(model: LocalModel, fingerprint: str, device: Device, settings: Settings) -> Engine:
+    """The model in memory. Raises UsageError where it cannot be loaded on the device."""
     from pipeline.engines.faster_whisper import FasterWhisperEngine
 
     return FasterWhisperEngine(
@@ -118,7 +130,7 @@ def _engine(model: LocalModel, fingerprint: str, device: Device, settings: Setti
     )
 
 
-def _detector(name: str, settings: Settings, say: Callable[[str], None]) -> tuple[Callable[[], Detector], str]:
+def find_detector(name: str, settings: Settings, say: Callable[[str], None]) -> tuple[Callable[[], Detector], str]:
     """How to make a detector (one per media), and the fingerprint of its weights."""
     if name == "silero":
         from pipeline.detectors.silero import SileroDetector, load_silero

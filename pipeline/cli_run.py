@@ -14,7 +14,9 @@ from pipeline.driver import Finished, LineOptions, LineTools, run_media
 from pipeline.errors import InvalidInputError, UsageError
 from pipeline.ledger import total_ms
 from pipeline.media import shown
-from pipeline.subtitles import FORMATS, Document, export_path, render, write_whole
+from pipeline.subtitles import FORMATS, export_path, render, write_whole
+from pipeline.subtitles import check_formats as check_formats
+from pipeline.subtitles import document_of as document_of
 from pipeline.values import Media, MediaResult, Outcome
 
 _SUFFIXES = """
@@ -71,19 +73,6 @@ def check_targets(files: Sequence[Path], out: Path | None) -> None:
             raise UsageError(f"{folder}: cannot be written; choose another folder by --out")
 
 
-def check_formats(text: str) -> tuple[str, ...]:
-    """The asked-for formats. Raises UsageError for an unknown one.
-
-    >>> check_formats("srt, vtt,srt")
-    ('srt', 'vtt')
-    """
-    asked = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",") if part.strip()))
-    unknown = [name for name in asked if name not in FORMATS]
-    if unknown or not asked:
-        raise UsageError(f"--formats takes {','.join(FORMATS)}, not {text!r}")
-    return asked
-
-
 def run_all(
     files: Sequence[Path],
     options: LineOptions,
@@ -125,11 +114,6 @@ def export_all(media: Media, result: MediaResult, out: Path, stem: str, formats:
     return tuple(paths)
 
 
-def document_of(media: Media, result: MediaResult) -> Document:
-    language = result.language or media.language or ""
-    return Document(media.media_id, media.title, language, result.duration_ms, result.cues, result.sentences)
-
-
 def print_reports(reports: Sequence[Report], *, as_json: bool, quiet: bool) -> None:
     """The end of a run; nothing where no file was reached."""
     if as_json and reports:
@@ -154,10 +138,10 @@ def _files_of(path: Path) -> Iterator[Path]:
         return
     for folder, folders, names in os.walk(path, onerror=_refuse):
         folders.sort()
-        yield from (Path(folder, name) for name in sorted(names) if _looks_like_media(name))
+        yield from (Path(folder, name) for name in sorted(names) if looks_like_media(name))
 
 
-def _looks_like_media(name: str) -> bool:
+def looks_like_media(name: str) -> bool:
     """Hidden files are not: macOS leaves a ``._lecture.mp4`` beside every lecture that it copies."""
     return Path(name).suffix.lower() in MEDIA_SUFFIXES and not name.startswith(".")
 

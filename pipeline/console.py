@@ -19,6 +19,7 @@ from rich.text import Text
 from pipeline.values import Media
 
 _PIPE_WIDTH = 10_000  # wide enough that nothing is cut or wrapped where a program reads it
+_LINE_EVERY_S = 30.0
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -66,6 +67,8 @@ class _Speed(ProgressColumn):
     """How many times faster than playing, and the time left."""
 
     def render(self, task: Task) -> Text:
+        if "state" in task.fields:
+            return Text("")
         elapsed_s = task.finished_time or task.elapsed or 0.0
         if not task.completed or elapsed_s < 0.5:
             return Text("")
@@ -78,6 +81,8 @@ class _Speed(ProgressColumn):
 
 class _Position(ProgressColumn):
     def render(self, task: Task) -> Text:
+        if "state" in task.fields:
+            return Text(task.fields["state"])
         total = round(task.total) if task.total else None
         return Text(f"{clock(round(task.completed))} / {clock(total)}")
 
@@ -107,11 +112,13 @@ class Bars:
         """The bar of one file."""
         return Bar(label, self, self._progress, self._is_live)
 
+    def counter(self, label: str) -> Counter:
+        """The bar of one media that is worked on elsewhere."""
+        return Counter(label, self, self._progress, self._is_live)
+
 
 class Bar:
     """One file's progress (``pipeline.driver.Progress``)."""
-
-    _LINE_EVERY_S = 30.0
 
     def __init__(self, label: str, bars: Bars, progress: Progress, is_live: bool) -> None:
         self._label, self._bars, self._progress, self._is_live = label, bars, progress, is_live
@@ -126,12 +133,46 @@ class Bar:
     def advance(self, done_ms: int) -> None:
         if self._task is not None:
             self._progress.update(self._task, completed=done_ms)
-        if not self._is_live and time.monotonic() - self._said_at >= self._LINE_EVERY_S:
+        if not self._is_live and time.monotonic() - self._said_at >= _LINE_EVERY_S:
             self._said_at = time.monotonic()
             self.say(f"{clock(done_ms)} of {clock(self._total_ms)}")
 
     def say(self, line: str) -> None:
         self._bars.say(f"{self._label}: {line}")
+
+
+class Counter:
+    """How far one media is that others work on: its state in words, and pieces of it that are done."""
+
+    def __init__(self, label: str, bars: Bars, progress: Progress, is_live: bool) -> None:
+        self._label, self._bars, self._progress, self._is_live = label, bars, progress, is_live
+        self._task: TaskID | None = None
+        self._said = ("", "")
+        self._said_at = time.monotonic()
+
+    def show(self, state: str, pieces: str, done: int, total: int | None) -> None:
+        """``pieces`` says ``done`` and ``total`` (None: not known yet) in words, and may be empty."""
+        words = f"{state}, {pieces}" if pieces else state
+        if self._task is None:
+            self._task = self._progress.add_task(self._label, total=total, state=words)
+        self._progress.update(self._task, completed=done, total=total, state=words)
+        if not self._is_live and self._is_news(state, words):
+            self._say(state, words)
+
+    def end(self, words: str) -> None:
+        """The bar makes room for those that go on."""
+        if self._task is not None:
+            self._progress.update(self._task, visible=False)
+        self._say(words, words)
+
+    def _is_news(self, state: str, words: str) -> bool:
+        """Another state at once, other pieces now and then."""
+        is_due = time.monotonic() - self._said_at >= _LINE_EVERY_S
+        return state != self._said[0] or (is_due and words != self._said[1])
+
+    def _say(self, state: str, words: str) -> None:
+        self._said, self._said_at = (state, words), time.monotonic()
+        self._bars.say(f"{self._label}: {words}")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

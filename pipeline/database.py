@@ -123,6 +123,16 @@ def upgrade(url: str) -> None:
         engine.dispose()
 
 
+def server_time_s(url: str) -> float:
+    """The server's clock, in seconds since 1970. Raises RetriableError where it cannot be reached."""
+    engine = connect(url)
+    try:
+        with database_errors(url), engine.connect() as connection:
+            return float(connection.execute(text("select extract(epoch from clock_timestamp())")).scalar_one())
+    finally:
+        engine.dispose()
+
+
 def migrations() -> Config:
     """Alembic's configuration; ``attributes["connection"]`` must be given the connection to migrate over."""
     config = Config()

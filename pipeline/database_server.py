@@ -66,7 +66,7 @@ class Server:
         launched, launches = 0, 0
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._accepts():
-            if not self._runs(launched) and not self._pid():
+            if not self._runs(launched) and not self.pid():
                 self._check_worth_another(launches)
                 launched, launches = self._launch(), launches + 1
             elif time.monotonic() > deadline:
@@ -86,7 +86,7 @@ class Server:
     def stop(self) -> None:
         """Fast shutdown (SIGINT) by the server's own pid; after a minute, immediate (SIGQUIT, recovers)."""
         for kind in (signal.SIGINT, signal.SIGQUIT):
-            self._end(self._pid(), kind)
+            self._end(self.pid(), kind)
         if self.sockets != self.data:
             shutil.rmtree(self.sockets, ignore_errors=True)
 
@@ -116,7 +116,7 @@ class Server:
             if not known:
                 connection.execute("create database lecturemill")
 
-    def _pid(self) -> int:
+    def pid(self) -> int:
         """The pid in ``postmaster.pid`` if a server of this folder runs under it, else 0."""
         pid = _recorded_pid(self.data / "postmaster.pid")
         return pid if self._runs(pid) else 0

@@ -36,21 +36,21 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _disk(settings)
     yield _ffmpeg()
     yield _device(settings)
-    yield from (_model(name, settings) for name in ("base", "silero-vad"))
+    yield from (_model(name, settings) for name in dict.fromkeys(("base", settings.model, "silero-vad")))
     yield _database(settings)
 
 
 def _clock() -> Finding:
     now = time.time()
     shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
-    return _finding("clock", now > EARLIEST_S, shown, "set the clock, and have it kept by NTP")
+    return finding("clock", now > EARLIEST_S, shown, "set the clock, and have it kept by NTP")
 
 
 def _disk(settings: Settings) -> Finding:
     folder = next(path for path in (settings.home, *settings.home.parents) if path.exists())
     free = shutil.disk_usage(folder).free
     remedy = "free some space, or set LECTUREMILL_HOME to a larger disk"
-    return _finding("disk", free > LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free for {settings.home}", remedy)
+    return finding("disk", free > LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free for {settings.home}", remedy)
 
 
 def _ffmpeg() -> Finding:
@@ -59,13 +59,13 @@ def _ffmpeg() -> Finding:
         program = find_ffmpeg()
         said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=20, check=True).stdout
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-        return _finding("ffmpeg", False, str(error), remedy)
-    return _finding("ffmpeg", True, said.splitlines()[0], "")
+        return finding("ffmpeg", False, str(error), remedy)
+    return finding("ffmpeg", True, said.splitlines()[0], "")
 
 
 def _device(settings: Settings) -> Finding:
     device = choose_device("auto")
-    return _finding(
+    return finding(
         "engine", True, f"faster-whisper on {device.name}, {device.compute_type}, {settings.threads} cores", ""
     )
 
@@ -74,8 +74,8 @@ def _model(name: str, settings: Settings) -> Finding:
     try:
         found = find_model(name, settings.models)
     except LecturemillError as error:
-        return _finding(f"model {name}", False, error.reason, f"run: lecturemill models fetch {name}")
-    return _finding(f"model {name}", True, str(found.folder), "")
+        return finding(f"model {name}", False, error.reason, f"run: lecturemill models fetch {name}")
+    return finding(f"model {name}", True, str(found.folder), "")
 
 
 def _database(settings: Settings) -> Finding:
@@ -85,9 +85,10 @@ def _database(settings: Settings) -> Finding:
         with open_database(settings) as url, Store.open(url) as store:
             count = len(store.status())
     except LecturemillError as error:
-        return _finding("database", False, error.reason, f"{remedy}; then run: lecturemill doctor")
-    return _finding("database", True, f"{where}, {count} media", "")
+        return finding("database", False, error.reason, f"{remedy}; then run: lecturemill doctor")
+    return finding("database", True, f"{where}, {count} media", "")
 
 
-def _finding(what: str, is_ok: bool, detail: str, remedy: str) -> Finding:
+def finding(what: str, is_ok: bool, detail: str, remedy: str) -> Finding:
+    """A remedy is for what is not ok."""
     return Finding(what, is_ok, detail, "" if is_ok else remedy)

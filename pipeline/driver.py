@@ -24,6 +24,7 @@ from pipeline.postprocess import Glossary, PostprocessOptions
 from pipeline.speech import Detector
 from pipeline.stopping import in_thread
 from pipeline.store import Store
+from pipeline.store_line import LineStore
 from pipeline.transcription import Engine, Request, TranscriptionOptions, transcribe
 from pipeline.values import Cost, Media, MediaInfo, MediaResult, Slice, SliceAudio, SliceTranscript
 
@@ -53,7 +54,7 @@ class LineTools:
     detector: Callable[[], Detector]
     """Makes the detector of one media."""
     detector_fingerprint: str
-    store: Store
+    store: LineStore
     ffmpeg: str
     usd_per_hour: float
     """What one hour of this machine costs."""
@@ -95,8 +96,9 @@ def run_media(path: Path, options: LineOptions, tools: LineTools, progress: Prog
             _record_failure(tools.store, media, error)
         raise
     media = replace(media, content_fingerprint=info.content_fingerprint, duration_ms=info.duration_ms)
-    key = run_key(*_keys(info, options, tools), options.postprocess, options.glossary)
-    tools.store.record_media(media)
+    made_under = _keys(info, options, tools)
+    key = run_key(*made_under, options.postprocess, options.glossary)
+    tools.store.record_media(media, *made_under)
     progress.begin(media)
     done = tools.store.finished(media_id, key)
     if done:
@@ -107,7 +109,7 @@ def run_media(path: Path, options: LineOptions, tools: LineTools, progress: Prog
     except InvalidInputError as error:
         _record_failure(tools.store, media, error)
         raise
-    tools.store.record_result(result, key)
+    tools.store.record_result(result, key, *made_under)
     progress.advance(result.duration_ms)
     return Finished(media, result, was_done=False)
 

@@ -8,7 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -70,7 +70,7 @@ def probe(path: Path, *, timeout_s: float = 60) -> MediaInfo:
     file that hangs or crashes the library counts as that too, since it would do the same again and hold up
     the rest. Raises ``RetriableError`` where the disk fails while the file is read.
     """
-    size_bytes = _checked_size(path)
+    size_bytes = checked_size(path)
     found = _inspect(path, timeout_s)
     return MediaInfo(
         container=found.container,
@@ -104,13 +104,21 @@ def fingerprint(path: Path) -> str:
     """BLAKE2b over the size and up to 64 blocks of 64 KiB, first and last among them, as 32 hex digits."""
     try:
         with path.open("rb") as file:
-            size_bytes = file.seek(0, os.SEEK_END)
-            digest = hashlib.blake2b(str(size_bytes).encode(), digest_size=16)
-            for at in block_offsets(size_bytes):
-                file.seek(at)
-                digest.update(file.read(BLOCK_BYTES))
+
+            def read(start: int, _end: int) -> bytes:
+                file.seek(start)
+                return file.read(BLOCK_BYTES)
+
+            return fingerprint_of(file.seek(0, os.SEEK_END), read)
     except OSError as error:
         raise RetriableError(f"{shown(path)}: could not be read to its end ({error.strerror})") from error
+
+
+def fingerprint_of(size_bytes: int, read: Callable[[int, int], bytes]) -> str:
+    """The fingerprint of content that lies elsewhere; ``read`` gives its bytes from one offset up to another."""
+    digest = hashlib.blake2b(str(size_bytes).encode(), digest_size=16)
+    for at in block_offsets(size_bytes):
+        digest.update(read(at, min(at + BLOCK_BYTES, size_bytes)))
     return digest.hexdigest()
 
 
@@ -176,7 +184,8 @@ def _listed(number: int, track: AudioTrack) -> str:
     return f"track {number} ({track.language or 'no language'}, {track.codec}, {track.channels} channels)"
 
 
-def _checked_size(path: Path) -> int:
+def checked_size(path: Path) -> int:
+    """In bytes. Raises InvalidInputError for what is no regular file that can be read, or is empty."""
     try:
         status = path.stat()
         # Asked before it is opened: opening a pipe would wait for its writer.

@@ -1,8 +1,9 @@
 """What PostgreSQL remembers: media, slices, transcripts, cues, the ledger.
 
-Each method is one transaction and an upsert on natural keys, so that doing a thing twice is harmless. Every
-method raises RetriableError where the database cannot be reached, and InvalidInputError for rows of a media
-that is not recorded.
+Each method is one transaction and an upsert on natural keys, so that doing a thing twice is harmless. What writes
+locks the row of its media first, so that two writers wait for each other and do not deadlock. Every method
+raises RetriableError where the database cannot be reached, and InvalidInputError for rows of a media that is
+not recorded.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pipeline.values import Cost, LedgerSpan, Media, MediaResult, Slice, SliceTr
 
 @dataclass(frozen=True, slots=True)
 class MediaStatus:
-    """How far one media is. ``state`` is running, done or failed; ``reason`` says why it failed."""
+    """How far one media is. ``state`` is waiting, running, done or failed; ``reason`` says why it failed."""
 
     media_id: str
     course_id: str
@@ -46,6 +47,8 @@ class MediaStatus:
     filtered_ms: int
     reason: str
     updated_at: datetime
+    slices_planned: int | None
+    """How many slices must be transcribed; None until the whole media is sliced, and where ``run`` works on it."""
 
 
 class Store:
@@ -56,14 +59,14 @@ class Store:
         self._url = url
 
     @classmethod
-    def open(cls, url: str) -> Store:
-        """Connect. Raises UsageError where ``pipeline.database.upgrade`` was not run on the database."""
+    def open(cls, url: str) -> Self:
+        """Connect. Raises UsageError where this version's ``pipeline.database.upgrade`` was not run on the database."""
         store = cls(connect(url), url)
         with store._transaction() as connection:
-            known = connection.scalar(text("select to_regclass('lecturemill.transcript') is not null"))
+            known = connection.scalar(text("select to_regclass('lecturemill.plan') is not null"))
         if not known:
             store.close()
-            raise UsageError("the database has no lecturemill tables yet; run: lecturemill db upgrade")
+            raise UsageError("the database lacks tables of this version; run: lecturemill db upgrade")
         return store
 
     def close(self) -> None:
@@ -82,17 +85,12 @@ class Store:
         with database_errors(self._url), self._engine.begin() as connection:
             yield connection
 
-    def record_media(self, media: Media) -> None:
-        """State running (a done media stays done). An earlier failure, with its ledger, is forgotten."""
-        values: dict[str, Any] = {
-            "media_id": checked_key(media.media_id),
-            "course_id": checked_key(media.course_id),
-            "uri": clean(media.uri),
-            "title": clean(media.title),
-            "content_fingerprint": clean(media.content_fingerprint),
-            "duration_ms": media.duration_ms,
-            "language": media.language,
-        }
+    def record_media(self, media: Media, slicing: str | None = None, asr: str | None = None) -> None:
+        """State running (a done media stays done). An earlier failure, with its ledger, is forgotten.
+
+        ``slicing`` and ``asr`` are the fingerprints under which the media is wanted from now on, where they are given.
+        """
+        values = {**media_values(media), "slicing": slicing, "asr": asr}
         with self._transaction() as connection:
             connection.execute(text(statements.RECORD_MEDIA), values)
             connection.execute(text(statements.FORGET_FAILURE), {"media_id": media.media_id})
@@ -106,9 +104,9 @@ class Store:
         slices = [rows.slice_row(slice_, slicing) for _, (slice_, _) in pairs]
         transcripts = [rows.slice_transcript_row(done, slicing, asr) for _, (_, done) in pairs]
         with self._transaction() as connection:
+            connection.execute(text(statements.RECORD_PROGRESS), {"media_id": media_id, "slicing": slicing, "asr": asr})
             tables.upsert(connection, tables.SLICES, media_id, slices)
             tables.upsert(connection, tables.SLICE_TRANSCRIPTS, media_id, transcripts)
-            connection.execute(text(statements.RECORD_PROGRESS), {"media_id": media_id, "slicing": slicing, "asr": asr})
 
     def slice_transcripts(self, media_id: str, slicing: str, asr: str) -> tuple[SliceTranscript, ...]:
         """What has been transcribed under these fingerprints, in slice order."""
@@ -117,14 +115,21 @@ class Store:
             found = connection.execute(text(statements.SLICE_TRANSCRIPTS), keys).all()
         return tuple(rows.slice_transcript(media_id, tuple(row)) for row in found)
 
-    def record_result(self, result: MediaResult, fingerprint: str) -> None:
-        """State done, and everything of ``result`` in place of whatever an earlier run left."""
+    def record_result(
+        self, result: MediaResult, fingerprint: str, slicing: str | None = None, asr: str | None = None
+    ) -> None:
+        """State done, and everything of ``result`` in place of whatever an earlier run left.
+
+        ``slicing`` and ``asr`` are the fingerprints of the slice transcripts that it is made of; those under which the
+        media is wanted, where they are not given.
+        """
         media_id = result.media_id
+        values = {**_transcript_values(result, fingerprint), "slicing": slicing, "asr": asr}
         with self._transaction() as connection:
-            connection.execute(text(statements.RECORD_TRANSCRIPT), _transcript_values(result, fingerprint))
+            connection.execute(text(statements.RECORD_STATE), {"media_id": media_id, "state": "done", "reason": ""})
+            connection.execute(text(statements.RECORD_TRANSCRIPT), values)
             for table, new in _parts(result):
                 tables.replace(connection, table, media_id, new)
-            connection.execute(text(statements.RECORD_STATE), {"media_id": media_id, "state": "done", "reason": ""})
 
     def record_failure(self, media_id: str, reason: str, ledger: Sequence[LedgerSpan]) -> None:
         """State failed, with ``ledger`` for its account.
@@ -135,7 +140,7 @@ class Store:
         with self._transaction() as connection:
             state = {"media_id": media_id, "state": "failed", "reason": clean(reason)}
             if not connection.execute(text(statements.RECORD_STATE), state).rowcount:
-                raise _unknown(media_id)
+                raise unknown(media_id)
             connection.execute(
                 text("delete from lecturemill.transcript where media_id = :media_id"), {"media_id": media_id}
             )
@@ -161,15 +166,14 @@ class Store:
         with self._transaction() as connection:
             row = connection.execute(text(statements.MEDIA), {"media_id": media_id}).one_or_none()
         if row is None:
-            raise _unknown(media_id)
+            raise unknown(media_id)
         return Media(*row)
 
     def status(self, media_id: str | None = None) -> tuple[MediaStatus, ...]:
         """Of one media (empty where it is not known) or of all, the oldest first."""
         with self._transaction() as connection:
-            return tuple(
-                MediaStatus(*row) for row in connection.execute(text(statements.STATUS), {"media_id": media_id})
-            )
+            found = connection.execute(text(statements.STATUS), {"media_id": media_id})
+            return tuple(MediaStatus(*row) for row in found)
 
     def ledger(self, media_id: str) -> tuple[LedgerSpan, ...]:
         """By time; empty while the media is running. Raises InvalidInputError where it is not known."""
@@ -178,8 +182,21 @@ class Store:
             return rows.ledger(tables.select(connection, tables.LEDGER, media_id))
 
 
-def _unknown(media_id: str) -> InvalidInputError:
+def unknown(media_id: str) -> InvalidInputError:
     return InvalidInputError("no such media; `lecturemill status` lists them", source=media_id)
+
+
+def media_values(media: Media) -> dict[str, Any]:
+    """The parameters of a statement that writes a media. Raises InvalidInputError where an id cannot be stored."""
+    return {
+        "media_id": checked_key(media.media_id),
+        "course_id": checked_key(media.course_id),
+        "uri": clean(media.uri),
+        "title": clean(media.title),
+        "content_fingerprint": clean(media.content_fingerprint),
+        "duration_ms": media.duration_ms,
+        "language": media.language,
+    }
 
 
 def _transcript_values(result: MediaResult, fingerprint: str) -> dict[str, Any]:

@@ -16,14 +16,17 @@ import msgspec
 from pipeline.errors import InvalidInputError
 from pipeline.store_tables import Row
 from pipeline.values import (
+    Boundary,
     Cue,
     LedgerSpan,
+    MediaPlan,
     Outcome,
     Replacement,
     Segment,
     Sentence,
     Slice,
     SliceTranscript,
+    Span,
     Violation,
     Word,
 )
@@ -107,11 +110,38 @@ def segments_from_json(raw: str) -> tuple[Segment, ...]:
 
 
 def slice_row(slice_: Slice, slicing: str) -> Row:
-    speech = msgspec.json.encode([(span.start_ms, span.end_ms) for span in slice_.speech]).decode()
-    return (slicing, slice_.index, slice_.span.start_ms, slice_.span.end_ms, str(slice_.boundary), speech)
+    span = slice_.span
+    return (slicing, slice_.index, span.start_ms, span.end_ms, str(slice_.boundary), _spans_to_json(slice_.speech))
 
 
-def slice_transcript_row(transcript: SliceTranscript, slicing: str, asr: str) -> Row:
+def slice_(media_id: str, row: Row) -> Slice:
+    """From index, start, end, boundary and speech, the last as text."""
+    index, start_ms, end_ms, boundary, speech = row
+    return Slice(media_id, index, Span(start_ms, end_ms), Boundary(boundary), _spans_from_json(speech))
+
+
+def _spans_to_json(spans: Iterable[Span]) -> str:
+    return msgspec.json.encode([(span.start_ms, span.end_ms) for span in spans]).decode()
+
+
+def _spans_from_json(raw: str) -> tuple[Span, ...]:
+    return tuple(Span(*pair) for pair in msgspec.json.decode(raw, type=list[tuple[int, int]]))
+
+
+def plan_row(plan: MediaPlan) -> Row:
+    warnings = msgspec.json.encode([clean(warning) for warning in plan.warnings]).decode()
+    missing = _spans_to_json(plan.missing)
+    return (plan.slicing, plan.asr, plan.slice_count, plan.duration_ms, missing, warnings, plan.slicing_ms)
+
+
+def plan(media_id: str, row: Row) -> MediaPlan:
+    """From the columns of ``store_tables.PLANS``, missing and warnings as text."""
+    slicing, asr, slice_count, duration_ms, missing, warnings, slicing_ms = row
+    said = msgspec.json.decode(warnings, type=tuple[str, ...])
+    return MediaPlan(media_id, slicing, asr, slice_count, duration_ms, _spans_from_json(missing), said, slicing_ms)
+
+
+def slice_transcript_row(transcript: SliceTranscript, slicing: str, asr: str, engine: str = "") -> Row:
     return (
         slicing,
         transcript.slice_index,
@@ -123,6 +153,7 @@ def slice_transcript_row(transcript: SliceTranscript, slicing: str, asr: str) ->
         clean(transcript.reason),
         transcript.attempts,
         transcript.engine_ms,
+        clean(engine),
     )
 
 
@@ -184,7 +215,8 @@ def cues(rows: Sequence[Row]) -> tuple[Cue, ...]:
 
 
 def violation_rows(violations: Sequence[Violation]) -> list[Row]:
-    return [(i, v.cue_index, clean(v.rule), v.measured, v.limit) for i, v in enumerate(violations)]
+    # psycopg takes no array of mixed numbers, and some rules count while others divide.
+    return [(i, v.cue_index, clean(v.rule), float(v.measured), float(v.limit)) for i, v in enumerate(violations)]
 
 
 def violations(rows: Sequence[Row]) -> tuple[Violation, ...]:

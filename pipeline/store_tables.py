@@ -6,7 +6,7 @@ already, unchanged, are not written again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,16 +31,25 @@ class Table:
         >>> Table("t", ("i",), {"i": "bigint", "x": "text"}).upsert().split()[-10:]
         ['set', 'x', '=', 'excluded.x', 'where', '(t.x)', 'is', 'distinct', 'from', '(excluded.x)']
         """
+        return self._upsert(f"select :media_id, rows.* from unnest({_arrays(self.columns)}) as rows")
+
+    def upsert_of_many(self) -> str:
+        """The statement for rows of many media: parameter ``media_id`` is an array, too."""
+        return self._upsert(f"select * from unnest({_arrays({'media_id': 'text', **self.columns})})")
+
+    def _upsert(self, rows: str) -> str:
         rest = [name for name in self.columns if name not in self.key]
-        arrays = ", ".join(f"cast(:{name} as {kind}[])" for name, kind in self.columns.items())
         return (
-            f"insert into lecturemill.{self.name} as t (media_id, {', '.join(self.columns)})"
-            f" select :media_id, rows.* from unnest({arrays}) as rows"
+            f"insert into lecturemill.{self.name} as t (media_id, {', '.join(self.columns)}) {rows}"
             f" on conflict (media_id, {', '.join(self.key)})"
             f" do update set {', '.join(f'{name} = excluded.{name}' for name in rest)}"
             f" where ({', '.join(f't.{name}' for name in rest)})"
             f" is distinct from ({', '.join(f'excluded.{name}' for name in rest)})"
         )
+
+
+def _arrays(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"cast(:{name} as {kind}[])" for name, kind in columns.items())
 
 
 SPAN = {"start_ms": "bigint", "end_ms": "bigint"}
@@ -64,6 +73,20 @@ SLICE_TRANSCRIPTS = Table(
         "reason": "text",
         "attempts": "bigint",
         "engine_ms": "bigint",
+        "engine": "text",
+    },
+)
+PLANS = Table(
+    "plan",
+    ("slicing_fingerprint", "asr_fingerprint"),
+    {
+        "slicing_fingerprint": "text",
+        "asr_fingerprint": "text",
+        "slice_count": "bigint",
+        "duration_ms": "bigint",
+        "missing": "jsonb",
+        "warnings": "jsonb",
+        "slicing_ms": "bigint",
     },
 )
 SENTENCES = Table(
@@ -111,6 +134,19 @@ def upsert(connection: Connection, table: Table, media_id: str, rows: Sequence[R
     if rows:
         arrays = dict(zip(table.columns, map(list, zip(*rows, strict=True)), strict=True))
         connection.execute(text(table.upsert()), {"media_id": media_id, **arrays})
+
+
+def upsert_of_many(connection: Connection, table: Table, rows: Iterable[Row]) -> None:
+    """Insert or update rows of many media, each with its media id in front; of two with one key, the later.
+
+    They are written in the order of their keys, so that two writers of the same rows cannot deadlock.
+    """
+    length = 1 + len(table.key)
+    by_key = {row[:length]: row for row in rows}
+    if by_key:
+        columns = zip(*(by_key[key] for key in sorted(by_key)), strict=True)
+        arrays = dict(zip(("media_id", *table.columns), map(list, columns), strict=True))
+        connection.execute(text(table.upsert_of_many()), arrays)
 
 
 def replace(connection: Connection, table: Table, media_id: str, rows: Sequence[Row]) -> None:

@@ -24,7 +24,7 @@ import pysubs2
 from pysubs2.formats.substation import SubstationFormat
 
 from pipeline.errors import RetriableError, UsageError
-from pipeline.values import Cue, Sentence
+from pipeline.values import Cue, Media, MediaResult, Sentence
 
 FORMATS = ("srt", "vtt", "ass", "ttml", "json", "txt")
 PARAGRAPH_PAUSE_MS = 2000
@@ -54,6 +54,25 @@ class Document:
     duration_ms: int
     cues: Sequence[Cue]
     sentences: Sequence[Sentence]
+
+
+def document_of(media: Media, result: MediaResult) -> Document:
+    """Its language is that of most of the speech, else the asked-for one."""
+    language = result.language or media.language or ""
+    return Document(media.media_id, media.title, language, result.duration_ms, result.cues, result.sentences)
+
+
+def check_formats(text: str, name: str = "--formats") -> tuple[str, ...]:
+    """The asked-for formats. Raises UsageError for an unknown one; ``name`` is where ``text`` was given.
+
+    >>> check_formats("srt, vtt,srt")
+    ('srt', 'vtt')
+    """
+    asked = tuple(dict.fromkeys(part.strip().lower() for part in text.split(",") if part.strip()))
+    unknown = [one for one in asked if one not in FORMATS]
+    if unknown or not asked:
+        raise UsageError(f"{name} takes {','.join(FORMATS)}, not {text!r}")
+    return asked
 
 
 def render(format: str, *, media: Document) -> str:

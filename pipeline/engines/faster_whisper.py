@@ -8,6 +8,7 @@ detection, decoding and alignment together.
 from __future__ import annotations
 
 import zlib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -89,9 +90,12 @@ class FasterWhisperEngine:
         if all(asked):
             return [(language or "", 1.0) for language in asked]
         detected = [_scores(scores) for scores in self._model.model.detect_language(encoded)]
+        votes = defaultdict(list)
+        for request, scores in zip(requests, detected, strict=True):
+            votes[request.audio.slice.media_id].append(scores)
         return [
-            (language, 1.0) if language else _likeliest(scores, detected)
-            for language, scores in zip(asked, detected, strict=True)
+            (request.language, 1.0) if request.language else _likeliest(scores, votes[request.audio.slice.media_id])
+            for request, scores in zip(requests, detected, strict=True)
         ]
 
     def _tokenizer(self, language: str) -> Any:
@@ -195,12 +199,12 @@ def _scores(detected: Sequence[tuple[str, float]]) -> dict[str, float]:
     return {token[2:-2]: probability for token, probability in detected}
 
 
-def _likeliest(scores: dict[str, float], batch: Sequence[dict[str, float]]) -> tuple[str, float]:
-    """The slice's own language where it is clear, else the one that its batch speaks for the most part."""
+def _likeliest(scores: dict[str, float], votes: Sequence[dict[str, float]]) -> tuple[str, float]:
+    """The slice's own language where it is clear, else the one that its media speaks in the batch for the most part."""
     language = max(scores, key=scores.__getitem__)
     if scores[language] >= _CERTAIN_LANGUAGE:
         return language, scores[language]
-    common = max(scores, key=lambda name: sum(other[name] for other in batch))
+    common = max(scores, key=lambda name: sum(other[name] for other in votes))
     return common, scores[common]
 
 

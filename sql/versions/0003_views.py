@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sql.statements import execute
+from sql.statements import create_view, execute
 
 revision = "0003"
 down_revision = "0002"
@@ -146,10 +146,7 @@ VIEWS: dict[str, tuple[str, dict[str, str], str]] = {
 
 def upgrade() -> None:
     for view, (comment, columns, query) in VIEWS.items():
-        execute(f"create view public.{view} as {query}")
-        execute(f"comment on view public.{view} is '{comment}'")
-        for column, meaning in columns.items():
-            execute(f"comment on column public.{view}.{column} is '{meaning}'")
+        create_view(view, comment, columns, query)
 
 
 def downgrade() -> None:

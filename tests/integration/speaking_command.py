@@ -33,8 +33,8 @@ AT_WORK = "at work"
 def main() -> None:
     """Put the made-up parts in place, then be the command."""
     place: Any = assembly
-    place._engine = lambda *_: SpeakingEngine(_wait)
-    place._detector = lambda *_: (LoudnessDetector, LoudnessDetector.fingerprint)
+    place.load_engine = lambda *_: SpeakingEngine(_wait)
+    place.find_detector = lambda *_: (LoudnessDetector, LoudnessDetector.fingerprint)
     place.present_model = lambda *_: LocalModel("speaking", Path("speaking"), "speaking")
     place = cli
     place.line_options = lambda request: _in_small_batches(assembly.line_options(request))

@@ -407,7 +407,10 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password(place: 
 
 @pytest.mark.parametrize(
     "words",
-    ["", "run", "status", "ledger", "export", "doctor", "models", "models list", "db", "db query", "db serve"],
+    [
+        *("", "run", "upload", "status", "ledger", "export", "doctor", "models", "models list", "db", "db query"),
+        *("db serve", "glossary", "glossary import", "glossary show"),
+    ],
 )
 def test_every_command_explains_itself(place: Place, words: str) -> None:
     done = place.command(*words.split(), "--help")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from typing import Any
 import pytest
 
 import sql
+from pipeline.postprocess.terms import Glossary, Term
 from pipeline.store import Store
+from pipeline.store_line import LineStore
 from pipeline.values import (
     Cost,
     Cue,
@@ -20,6 +23,8 @@ from pipeline.values import (
     Media,
     MediaResult,
     Outcome,
+    Priority,
+    Replacement,
     Sentence,
     Word,
 )
@@ -30,6 +35,9 @@ GEOMETRY = Media("g1", "geometry", "https://videos/g1.mp4", "Geometry 1", "f", 6
 ALGEBRA = Media("a1", "algebra", "https://videos/a1.mp4", "Algebra 1", "f", 120_000, "en")
 BROKEN = Media("a2", "algebra", "https://videos/a2.mp4", "Algebra 2", "f", 30_000, "en")
 """Its ledger fails it whole."""
+WAITING = Media("g2", "geometry", "https://videos/g2.mp4", "Geometry 2", "", None, "zh")
+URGENT = Media("g3", "geometry", "https://videos/g3.mp4", "Geometry 3", "", None, "zh")
+GLOSSARY = Glossary((Term("锐角"), Term("勾股定理")))
 
 
 def words(text_: str, probability: float) -> tuple[Word, ...]:
@@ -44,7 +52,7 @@ GEOMETRY_RESULT = MediaResult(
     (Sentence(0, 9000, "今天学习勾股定理。", "zh", words("勾|股|定|理。", 0.9)),),
     (Cue(1000, 3000, ("今天学习", "勾股定理。")), Cue(62_345 - 60_000, 9000, ("直角三角形。",))),
     (),
-    (),
+    (Replacement(0, 2000, "购股定理", "勾股定理", "homophone"), Replacement(2000, 4000, "勾古", "勾股定理", "alias")),
     (
         LedgerSpan(0, 30_000, Outcome.TRANSCRIBED, ""),
         LedgerSpan(30_000, 48_000, Outcome.FILTERED, "music"),
@@ -85,6 +93,7 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
         ("Algebra 1", "en", 3, Decimal("30.0")),
     ],
     "doubtful_words": [("Algebra 1", 0, "bee", Decimal("0.25"))],
+    "glossary_use": [("geometry", "勾股定理", 2, 1), ("geometry", "锐角", 0, 0)],
     "least_speech": [
         ("Algebra 1", Decimal("2.0"), Decimal("5.0")),
         ("Geometry 1", Decimal("1.0"), Decimal("50.0")),
@@ -94,8 +103,11 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
 
 @pytest.fixture(scope="module")
 def library(fresh_database: Callable[[], AbstractContextManager[str]]) -> Iterator[Store]:
-    """Two finished lectures and a failed one."""
-    with fresh_database() as url, Store.open(url) as store:
+    """Two finished lectures, a failed one, and two that wait; one glossary."""
+    with fresh_database() as url, LineStore.open(url) as store:
+        store.record_glossary("geometry", GLOSSARY)
+        store.announce(WAITING, Priority.NORMAL, None)
+        store.announce(URGENT, Priority.URGENT, None)
         for media, result in ((GEOMETRY, GEOMETRY_RESULT), (ALGEBRA, ALGEBRA_RESULT)):
             store.record_media(media)
             store.record_result(result, "v1")
@@ -122,6 +134,15 @@ def test_failed_media_says_which_why_and_when(library: Store) -> None:
     assert when == library.status("a2")[0].updated_at
 
 
+def test_unfinished_media_come_by_urgency(library: Store) -> None:
+    found = answer(library, "unfinished_media")
+    assert [row[:4] for row in found] == [
+        ("geometry", "Geometry 3", "urgent", "waiting"),
+        ("geometry", "Geometry 2", "normal", "waiting"),
+    ]
+    assert all(waited_for > timedelta() for *_, waited_for in found)
+
+
 @pytest.mark.parametrize(
     ("spans", "found"),
     [
@@ -142,5 +163,5 @@ def test_ledger_sums_names_a_media_whose_ledger_is_wrong(
 
 def test_every_example_is_tested_and_says_what_it_answers() -> None:
     files = sorted(EXAMPLES.glob("*.sql"))
-    assert {file.stem for file in files} == {*ANSWERS, "failed_media"}
+    assert {file.stem for file in files} == {*ANSWERS, "failed_media", "unfinished_media"}
     assert all(file.read_text("utf-8").startswith("-- ") for file in files)

@@ -339,4 +339,4 @@ def test_every_view_and_column_says_what_it_is(store: Store) -> None:
     """
     with store._transaction() as connection:
         assert connection.scalars(text(statement)).all() == []
-        assert connection.scalar(text("select count(*) from pg_views where schemaname = 'public'")) == 7
+        assert connection.scalar(text("select count(*) from pg_views where schemaname = 'public'")) == 8

@@ -10,13 +10,31 @@ from pipeline.store_rows import (
     clean,
     cue_rows,
     ledger_rows,
+    plan,
+    plan_row,
     segments_from_json,
     segments_to_json,
     sentence_rows,
     sentences,
+    slice_,
+    slice_row,
+    slice_transcript_row,
     word_rows,
 )
-from pipeline.values import Cue, LedgerSpan, Outcome, Segment, Sentence, Word
+from pipeline.store_tables import PLANS, SLICE_TRANSCRIPTS, SLICES
+from pipeline.values import (
+    Boundary,
+    Cue,
+    LedgerSpan,
+    MediaPlan,
+    Outcome,
+    Segment,
+    Sentence,
+    Slice,
+    SliceTranscript,
+    Span,
+    Word,
+)
 
 STORABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 TIME_MS = st.integers(0, 2**40)
@@ -40,6 +58,20 @@ SENTENCES = st.builds(
     STORABLE,
     st.sampled_from(["zh", "en"]),
     st.lists(WORDS, max_size=3).map(tuple),
+)
+SPANS = st.builds(lambda start_ms, length_ms: Span(start_ms, start_ms + length_ms), TIME_MS, TIME_MS)
+SPAN_LISTS = st.lists(SPANS, max_size=3).map(tuple)
+SLICES_OF_M1 = st.builds(Slice, st.just("m1"), TIME_MS, SPANS, st.sampled_from(Boundary), SPAN_LISTS)
+PLANS_OF_M1 = st.builds(
+    MediaPlan,
+    st.just("m1"),
+    STORABLE,
+    STORABLE,
+    TIME_MS,
+    TIME_MS,
+    SPAN_LISTS,
+    st.lists(STORABLE, max_size=2).map(tuple),
+    TIME_MS,
 )
 
 
@@ -70,6 +102,29 @@ def test_segments_come_back_from_json_as_they_were(segments: tuple[Segment, ...]
 @given(st.lists(SENTENCES, max_size=4).map(tuple))
 def test_sentences_come_back_from_their_rows_with_their_words(given_: tuple[Sentence, ...]) -> None:
     assert sentences(sentence_rows(given_), word_rows(given_)) == given_
+
+
+@given(SLICES_OF_M1)
+def test_a_slice_comes_back_from_its_row(given_: Slice) -> None:
+    assert slice_("m1", slice_row(given_, "s1")[1:]) == given_
+
+
+@given(PLANS_OF_M1)
+def test_a_plan_comes_back_from_its_row(given_: MediaPlan) -> None:
+    assert plan("m1", plan_row(given_)) == given_
+
+
+def test_a_warning_that_cannot_be_stored_is_kept_readably() -> None:
+    warned = MediaPlan("m1", "s1", "a1", 0, 0, (), ("caf\udce9\0.mp4 is short",), 0)
+    assert plan("m1", plan_row(warned)).warnings == ("caf\ufffd.mp4 is short",)
+
+
+def test_each_row_has_a_value_for_each_column() -> None:
+    whole = Slice("m1", 0, Span(0, 1), Boundary.END, ())
+    transcript = SliceTranscript("m1", 0, "zh", 1.0, (), Outcome.SILENCE, "", 1, 1)
+    assert len(slice_row(whole, "s1")) == len(SLICES.columns)
+    assert len(slice_transcript_row(transcript, "s1", "a1")) == len(SLICE_TRANSCRIPTS.columns)
+    assert len(plan_row(MediaPlan("m1", "s1", "a1", 0, 0, (), (), 0))) == len(PLANS.columns)
 
 
 def test_a_cue_has_the_language_of_the_sentence_that_it_begins_in() -> None:

@@ -1,0 +1,98 @@
+"""What engines have in common: prompts in, languages chosen, words and hypotheses out."""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.errors import UsageError
+from pipeline.transcription import Decoding, Hypothesis, Request
+from pipeline.values import Segment, Slice, Word
+
+MAX_PROMPT_TOKENS = 160
+_CERTAIN_LANGUAGE = 0.5
+_PREPENDED = "\"'“¿([{-「『《（"
+_APPENDED = "\"'.。,，!！?？:：”)]}、;；」』》）…"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One decoded slice."""
+
+    text: str
+    avg_logprob: float
+    """Over its tokens and the end."""
+    no_speech_probability: float
+
+
+def prompt_tokens(tokenizer: Any, context: str) -> list[int]:
+    """What the decoder reads before it writes: ``context``, then the tokens that say what is asked for."""
+    told = [tokenizer.sot_prev, *tokenizer.encode(" " + context)[:MAX_PROMPT_TOKENS]] if context else []
+    return [*told, *tokenizer.sot_sequence, tokenizer.no_timestamps]
+
+
+def require_english(asked: Sequence[str | None]) -> None:
+    if foreign := next((language for language in asked if language not in (None, "en")), None):
+        raise UsageError(f"the model speaks English only, not {foreign!r}: choose a multilingual one, such as base")
+
+
+def likeliest_languages(requests: Sequence[Request], detected: Sequence[dict[str, float]]) -> list[tuple[str, float]]:
+    """The language of each slice with its probability: as asked for, else as detected.
+
+    Where a slice is not clear, the slices of its media in the batch have a say.
+    """
+    votes = defaultdict(list)
+    for request, scores in zip(requests, detected, strict=True):
+        votes[request.audio.slice.media_id].append(scores)
+    return [
+        (request.language, 1.0) if request.language else _likeliest(scores, votes[request.audio.slice.media_id])
+        for request, scores in zip(requests, detected, strict=True)
+    ]
+
+
+def _likeliest(scores: dict[str, float], votes: Sequence[dict[str, float]]) -> tuple[str, float]:
+    language = max(scores, key=scores.__getitem__)
+    if scores[language] >= _CERTAIN_LANGUAGE:
+        return language, scores[language]
+    common = max(scores, key=lambda name: sum(other[name] for other in votes))
+    return common, scores[common]
+
+
+def words_of(aligned: Sequence[dict[str, Any]], piece: Slice) -> tuple[Word, ...]:
+    """Words as they are displayed, on the media clock.
+
+    ``aligned``: ``word``, ``tokens``, ``start`` and ``end`` in seconds from the slice's start, ``probability``.
+    """
+    from faster_whisper.transcribe import merge_punctuations
+
+    words = [dict(word) for word in aligned]
+    merge_punctuations(words, _PREPENDED, _APPENDED)
+    return tuple(_word(word, piece) for word in words if word["word"].strip())
+
+
+def _word(word: dict[str, Any], piece: Slice) -> Word:
+    first, last = piece.span.start_ms, piece.span.end_ms
+    start_ms = min(first + round(word["start"] * 1000), last)
+    end_ms = min(max(start_ms, first + round(word["end"] * 1000)), last)
+    return Word(word["word"], start_ms, end_ms, float(word["probability"]))
+
+
+def hypothesis_of(
+    request: Request, language: tuple[str, float], answer: Answer, words: tuple[Word, ...], decoding: Decoding
+) -> Hypothesis:
+    span = request.audio.slice.span
+    data = answer.text.encode()
+    segment = Segment(
+        start_ms=words[0].start_ms if words else span.start_ms,
+        end_ms=words[-1].end_ms if words else span.start_ms,
+        text=answer.text,
+        words=words,
+        avg_logprob=answer.avg_logprob,
+        no_speech_probability=answer.no_speech_probability,
+        compression_ratio=len(data) / len(zlib.compress(data)) if data else 0.0,
+        temperature=decoding.temperature,
+    )
+    return Hypothesis(language[0], language[1], segment)

@@ -1,0 +1,181 @@
+"""Whisper on a CPU through OpenVINO: sound in, steps out.
+
+OpenVINO was measured against ONNX Runtime and CTranslate2: it alone computes in bfloat16 where the processor can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import openvino as ov
+
+from pipeline.engines.beam_search import Step, Tokens
+from pipeline.engines.openvino_graphs import Arithmetic, encoder_graph, step_graph
+from pipeline.engines.whisper_weights import WhisperWeights
+
+Floats = npt.NDArray[np.float32]
+_MASKED = np.float32(-1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the decoder looks at of one slice: keys and values of every layer. ``frames`` of 20 ms."""
+
+    tensors: dict[str, Any]
+    frames: int
+
+
+class OpenVinoWhisper:
+    """The compiled graphs. Not thread-safe; one per process."""
+
+    def __init__(self, weights: WhisperWeights, arithmetic: Arithmetic, threads: int) -> None:
+        core = ov.Core()
+        options = {
+            "INFERENCE_PRECISION_HINT": arithmetic.memory,
+            "INFERENCE_NUM_THREADS": threads,
+            "PERFORMANCE_HINT": "LATENCY",
+        }
+        self.weights = weights
+        self.name = f"openvino {arithmetic.memory}"
+        self._encoder = core.compile_model(encoder_graph(weights, arithmetic), "CPU", options).create_infer_request()
+        self._decoder = core.compile_model(step_graph(weights, arithmetic), "CPU", options).create_infer_request()
+        self._type = ov.Type.bf16 if arithmetic.memory == "bf16" else ov.Type.f32
+
+    def encode(self, mel: Floats) -> Memory:
+        """The memory of log-mel features ``(mels, frames of 10 ms)``, an even number of frames."""
+        self._encoder.infer({"mel": np.ascontiguousarray(mel[None])})
+        tensors = {}
+        for name in self._names():
+            given = self._encoder.get_tensor(name)
+            tensors[name] = ov.Tensor(given.element_type, given.shape)
+            given.copy_to(tensors[name])
+        return Memory(tensors, mel.shape[1] // 2)
+
+    def _names(self) -> list[str]:
+        return [f"{part}.{layer}" for layer in range(self.weights.decoder_layers) for part in ("keys", "values")]
+
+    def begin(self, memories: Sequence[Memory], prompts: Sequence[Sequence[int]]) -> Listening:
+        """Set the decoder before the sound of some slices, each with its prompt."""
+        return Listening(self._decoder, memories, prompts, self._type)
+
+
+class Listening:
+    """The decoder over a batch of slices, from its prompts on; ``Stepper`` of the search."""
+
+    def __init__(
+        self, decoder: Any, memories: Sequence[Memory], prompts: Sequence[Sequence[int]], element_type: Any
+    ) -> None:
+        self._decoder, self._memories, self._type = decoder, memories, element_type
+        self._starts = max(map(len, prompts)) - np.array([len(prompt) for prompt in prompts])
+        self._tokens = np.array([[0] * pad + list(prompt) for pad, prompt in zip(self._starts, prompts, strict=True)])
+        self._length = 0
+        self._present: tuple[int, ...] = ()
+
+    def prompt(self, picked: Sequence[int]) -> tuple[Step, Floats]:
+        """Read the prompts: the step after them, and the logits at ``picked`` places, ``(slices, picked, vocabulary)``.
+
+        Places count from the end of the prompts, -1 is the last; the last of ``picked`` must be -1.
+        """
+        self._decoder.reset_state()
+        rows = np.arange(len(self._tokens))
+        length = self._tokens.shape[1]
+        step = self._infer(self._tokens, rows, rows, [length + at for at in picked])
+        return step, np.array(self._decoder.get_tensor("logits").data)
+
+    def step(self, tokens: Tokens, parents: Tokens, slices: Tokens) -> Step:
+        return self._infer(tokens[:, None], parents, slices, [0])
+
+    def logits(self) -> Floats:
+        """Of the last step, ``(rows, vocabulary)``."""
+        last: Floats = np.array(self._decoder.get_tensor("logits").data[:, -1])
+        return last
+
+    def _infer(self, tokens: Tokens, parents: Tokens, slices: Tokens, picked: Sequence[int]) -> Step:
+        width = self._arrange(slices)
+        padded, real = _in_even_groups(slices, self._present, width)
+        count = tokens.shape[1]
+        self._decoder.infer(
+            {
+                "tokens": np.ascontiguousarray(tokens[padded], np.int64),
+                "positions": np.arange(self._length, self._length + count, dtype=np.int64),
+                "starts": np.ascontiguousarray(self._starts[slices[padded]], np.int64),
+                "parents": np.ascontiguousarray(self._parents(parents)[padded], np.int32),
+                "picked": np.array(picked, np.int64),
+            }
+        )
+        self._length += count
+        self._rows = real
+        return self._answer(real, width)
+
+    def _parents(self, parents: Tokens) -> Tokens:
+        """The rows of the step before as they lay in the graph, which held some of them twice."""
+        return self._rows[parents] if self._length else parents
+
+    def _answer(self, real: Tokens, width: int) -> Step:
+        attention = np.array(self._decoder.get_tensor("attention").data, np.float16)
+        # (slices, heads, rows of a slice * n, frames): of n tokens only the last one's is asked for.
+        slices, heads, rows, frames = attention.shape
+        apart = attention.reshape(slices, heads, width, rows // width, frames)[:, :, :, -1]
+        by_row = apart.transpose(0, 2, 1, 3).reshape(slices * width, heads, frames)
+        best, logprobs = (np.array(self._decoder.get_tensor(name).data) for name in ("best", "logprobs"))
+        return Step(best[real].astype(np.int64), logprobs[real], by_row[real])
+
+    def _arrange(self, slices: Tokens) -> int:
+        """Put the memory of the slices that are left before the decoder; returns how many rows each one takes."""
+        present, counts = np.unique(slices, return_counts=True)
+        if tuple(present) != self._present:
+            self._present = tuple(int(at) for at in present)
+            self._set_memory([self._memories[at] for at in self._present])
+        return int(counts.max())
+
+    def _set_memory(self, memories: Sequence[Memory]) -> None:
+        frames = max(memory.frames for memory in memories)
+        for name in memories[0].tensors:
+            self._decoder.set_tensor(name, _together([memory.tensors[name] for memory in memories], frames, name))
+        mask = np.zeros((len(memories), 1, 1, frames), np.float32)
+        for at, memory in enumerate(memories):
+            mask[at, ..., memory.frames :] = _MASKED
+        self._decoder.set_tensor("memory_mask", ov.Tensor(mask))
+
+
+def _together(tensors: Sequence[Any], frames: int, name: str) -> Any:
+    """One tensor of several slices, the shorter ones followed by zeros."""
+    if len(tensors) == 1:
+        return tensors[0]
+    axis = 3 if name.startswith("keys") else 2
+    shape = [len(tensors), *list(tensors[0].shape)[1:]]
+    shape[axis] = frames
+    joined = ov.Tensor(tensors[0].element_type, ov.Shape(shape))
+    if any(tensor.shape[axis] < frames for tensor in tensors):
+        _zero(joined)
+    for at, tensor in enumerate(tensors):
+        end = list(shape)
+        end[0], end[axis] = at + 1, tensor.shape[axis]
+        tensor.copy_to(ov.Tensor(joined, ov.Coordinate([at, 0, 0, 0]), ov.Coordinate(end)))
+    return joined
+
+
+def _zero(tensor: Any) -> None:
+    # Masked places are multiplied by 0, which does not help against the infinities of unset memory.
+    tensor.data.view(np.uint8)[...] = 0
+
+
+def _in_even_groups(slices: Tokens, present: Sequence[int], width: int) -> tuple[Tokens, Tokens]:
+    """Rows padded so that each slice has ``width`` of them: which row stands where, and where each row stands."""
+    padded = np.concatenate([np.resize(np.flatnonzero(slices == at), width) for at in present])
+    real = np.concatenate(
+        [group * width + np.arange(np.count_nonzero(slices == at)) for group, at in enumerate(present)]
+    )
+    return padded, real
+
+
+@lru_cache(maxsize=1)
+def processor_arithmetic() -> Arithmetic:
+    """What this processor computes fastest in: bfloat16 where it has instructions for it."""
+    capabilities = ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    return Arithmetic("bf16" if "BF16" in capabilities else "f32", int8_decoder=True)

@@ -1,0 +1,40 @@
+"""Reading the DAG files is cheap: Airflow does it over and over, in a process without models."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+DAGS = ("ingest_media", "backfill_course", "audit_media")
+MAX_OWN_MODULES = 10
+
+# Airflow is imported first: what it needs itself is not ours to judge.
+PARSE = """
+import sys
+import airflow.sdk, airflow.triggers.base, airflow.providers.standard.triggers.temporal
+before = set(sys.modules)
+import dags.ingest_media, dags.backfill_course, dags.audit_media
+print("\\n".join(sorted(set(sys.modules) - before)))
+"""
+
+
+def imported(home: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PARSE], env={"AIRFLOW_HOME": home}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+def test_no_dag_file_imports_the_line_or_anything_heavy(tmp_path: Any) -> None:
+    names = imported(str(tmp_path))
+    ours = {name for name in names if name.partition(".")[0] == "dags"}
+    assert ours >= {f"dags.{name}" for name in DAGS}
+    assert len(ours) <= MAX_OWN_MODULES
+    heavy = {"pipeline", "consumers", "numpy", "av", "faster_whisper", "ctranslate2", "onnxruntime", "spacy", "kafka"}
+    assert not {name.partition(".")[0] for name in names} & heavy
+
+
+def test_airflow_reads_the_files_without_an_error(dag_bag: Any) -> None:
+    assert dag_bag.import_errors == {}
+    assert set(dag_bag.dags) == set(DAGS)
