@@ -11,7 +11,7 @@ from kafka.consumer.subscription_state import ConsumerRebalanceListener
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.structs import ConsumerGroupMetadata, MemberState, OffsetAndMetadata, TopicPartition
 
-from pipeline.broker import MAX_MESSAGE_BYTES, broker_errors, servers
+from pipeline.broker import MAX_MESSAGE_BYTES, broker_errors, reachable
 
 FETCH_BYTES = 4 * MAX_MESSAGE_BYTES
 """What one answer of a broker holds, and so what one poll may bring from each broker."""
@@ -65,7 +65,7 @@ def open_consumer(brokers: str, client_id: str, group: str, rules: MemberRules |
     member = rules or MemberRules()
     with broker_errors(brokers, f"cannot join the group {group}"):
         return KafkaConsumer(
-            bootstrap_servers=servers(brokers),
+            bootstrap_servers=reachable(brokers),
             client_id=client_id,
             group_id=group,
             enable_auto_commit=False,

@@ -131,7 +131,7 @@ def local_engines(device: Device, settings: Settings, say: Callable[[str], None]
             engine = load_engine(model, digest(model.fingerprint, device), device, settings)
         except UsageError as error:
             raise RetriableError(f"slices wait for the model {name}: {error.reason}") from error
-        return NamedEngine(engine, f"faster-whisper {model.folder.name} {device.compute_type} {device.name}")
+        return NamedEngine(engine, f"{device.engine} {model.folder.name} {device.compute_type} {device.name}")
 
     return engine_of
 
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _wired(options: argparse.Namespace, around: Surroundings) -> Iterator[tuple[TranscribeStep, LoopRules]]:
-    device = choose_device(options.device)
+    device = choose_device(options.device, around.settings.engine)
     batch_slices = batch_bound(options.batch or os.environ.get(BATCH_SLICES), device)
     step = TranscribeStep(
         local_engines(device, around.settings, around.say),

@@ -39,6 +39,7 @@ class RunRequest:
     vad: str = "silero"
     audio_track: int | None = None
     usd_per_hour: float = 0.10
+    engine: str = "auto"
 
 
 def line_options(request: RunRequest) -> LineOptions:
@@ -68,7 +69,7 @@ def prompts_for(glossary: Glossary) -> dict[str, str]:
 @contextmanager
 def open_tools(request: RunRequest, settings: Settings, say: Callable[[str], None]) -> Iterator[LineTools]:
     """Models found (fetched, the first time), the database up; the engine is loaded when it is first needed."""
-    device = choose_device(request.device)
+    device = choose_device(request.device, request.engine)
     make_detector, detector_fingerprint = find_detector(request.vad, settings, say)
     model = present_model(request.model, settings, say)
     fingerprint = digest(model.fingerprint, device)
@@ -123,6 +124,10 @@ def checked_language(asked: str) -> str | None:
 
 def load_engine(model: LocalModel, fingerprint: str, device: Device, settings: Settings) -> Engine:
     """The model in memory. Raises UsageError where it cannot be loaded on the device."""
+    if device.engine == "fused":
+        from pipeline.engines.openvino_whisper import load_fused
+
+        return load_fused(model.folder, fingerprint, arithmetic=device.compute_type, threads=settings.threads)
     from pipeline.engines.faster_whisper import FasterWhisperEngine
 
     return FasterWhisperEngine(

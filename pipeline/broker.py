@@ -7,6 +7,7 @@ brokers and the topic; a message that no broker will ever take is an InvalidInpu
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -199,9 +200,27 @@ def servers(brokers: str) -> list[str]:
     return addresses
 
 
+def reachable(brokers: str) -> list[str]:
+    """The addresses, as ``servers`` gives them, once one takes a connection. Raises RetriableError where none does.
+
+    A kafka-python client that finds no broker leaves its sockets and its thread behind; trying again and again would
+    pile them up.
+    """
+    addresses = servers(brokers)
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_MS / 1000).close()
+        except OSError as error:
+            said = error
+        else:
+            return addresses
+    raise RetriableError(f"{brokers}: no broker can be reached: {said}")
+
+
 def _producer(brokers: str, client_id: str) -> Any:
     return KafkaProducer(
-        bootstrap_servers=servers(brokers),
+        bootstrap_servers=reachable(brokers),
         client_id=client_id,
         # Acknowledged by all in-sync replicas, without duplicates or reordering by the producer's own retries.
         acks="all",
@@ -247,7 +266,7 @@ def admin(brokers: str) -> Iterator[Any]:
     """Kafka's administration client. Raises RetriableError where no broker answers."""
     with broker_errors(brokers, "cannot ask the brokers"):
         client = KafkaAdminClient(
-            bootstrap_servers=servers(brokers),
+            bootstrap_servers=reachable(brokers),
             client_id="lecturemill-admin",
             bootstrap_timeout_ms=_CONNECT_TIMEOUT_MS,
             request_timeout_ms=_REQUEST_TIMEOUT_MS,

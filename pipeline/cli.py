@@ -75,6 +75,7 @@ def run(
     ] = None,
     model: Annotated[str, typer.Option(metavar="NAME|DIR", help="A Whisper model in CTranslate2 format.")] = "base",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    engine: Annotated[str, typer.Option(envvar="LECTUREMILL_ENGINE", help="auto, faster-whisper or fused.")] = "auto",
     vad: Annotated[str, typer.Option(help="silero, or pyannote (extra 'diarization').")] = "silero",
     audio_track: AudioTrack = None,
     usd_per_hour: Annotated[
@@ -85,7 +86,7 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but failures.")] = False,
 ) -> None:
     """Turn media into subtitles: transcribe, store and export. Stopped anywhere, the same command goes on there."""
-    request = RunRequest(course, language, glossary, model, device, vad, audio_track, usd_per_hour)
+    request = RunRequest(course, language, glossary, model, device, vad, audio_track, usd_per_hour, engine)
     wanted, files = check_formats(formats), collect(media)
     options, settings = line_options(request), settings_from(os.environ, database)
     check_targets(files, out)

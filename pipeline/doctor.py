@@ -16,6 +16,11 @@ from pipeline.store import Store
 
 LEAST_FREE_BYTES = 2_000_000_000
 """A model, the embedded database and a day's transcripts of one machine."""
+WHY = {
+    ("fused", "cpu"): "this processor computes in bfloat16",
+    ("faster-whisper", "cpu"): "this processor has no bfloat16",
+    ("faster-whisper", "cuda"): "there is a GPU",
+}
 EARLIEST_S = 1_735_689_600
 """2025-01-01: a clock before that is wrong, and so would be every time in the database."""
 
@@ -64,10 +69,10 @@ def _ffmpeg() -> Finding:
 
 
 def _device(settings: Settings) -> Finding:
-    device = choose_device("auto")
-    return finding(
-        "engine", True, f"faster-whisper on {device.name}, {device.compute_type}, {settings.threads} cores", ""
-    )
+    device = choose_device("auto", settings.engine)
+    what = f"{device.engine} on {device.name}, {device.compute_type}, {settings.threads} cores"
+    why = "asked for" if settings.engine != "auto" else WHY[device.engine, device.name]
+    return finding("engine", True, f"{what}: {why}", "")
 
 
 def _model(name: str, settings: Settings) -> Finding:

@@ -18,6 +18,9 @@ from pipeline.models import default_cache
 DEFAULT_BROKERS = "127.0.0.1:9092"
 DEFAULT_AIRFLOW_URL = "http://127.0.0.1:8080"
 DEFAULT_MODEL = "base"
+ENGINES = ("faster-whisper", "fused")
+BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})
+"""Processors with one of these run the fused engine faster than the reference; others do not."""
 DEFAULT_USD_PER_HOUR = 0.10
 
 
@@ -39,6 +42,8 @@ class Settings:
     """fsspec URI of the folder that holds uploaded media and finished files."""
     airflow_url: str = DEFAULT_AIRFLOW_URL
     model: str = DEFAULT_MODEL
+    engine: str = "auto"
+    """``auto``, or one of ``ENGINES``."""
     """The Whisper model of the distributed line: a name or a folder."""
     usd_per_hour: float = DEFAULT_USD_PER_HOUR
     """What one hour of a machine of the line costs."""
@@ -46,10 +51,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What the engine runs on: ``cpu`` or ``cuda``, and the arithmetic that is fastest there."""
+    """What the engine runs on: ``cpu`` or ``cuda``, and the arithmetic and the engine that are fastest there."""
 
     name: str
     compute_type: str
+    engine: str
+    """One of ``ENGINES``."""
 
 
 def settings_from(environment: Mapping[str, str], database_url: str | None = None) -> Settings:
@@ -65,6 +72,7 @@ def settings_from(environment: Mapping[str, str], database_url: str | None = Non
         media_store=environment.get("LECTUREMILL_MEDIA_STORE") or (home / "media").as_uri(),
         airflow_url=(environment.get("LECTUREMILL_AIRFLOW_URL") or DEFAULT_AIRFLOW_URL).rstrip("/"),
         model=environment.get("LECTUREMILL_MODEL") or DEFAULT_MODEL,
+        engine=environment.get("LECTUREMILL_ENGINE") or "auto",
         usd_per_hour=_price(environment.get("LECTUREMILL_USD_PER_HOUR")),
     )
 
@@ -79,16 +87,34 @@ def _price(text: str | None) -> float:
     return price
 
 
-def choose_device(asked: str) -> Device:
+def choose_device(asked: str, engine: str = "auto") -> Device:
     """``auto`` takes the GPU where CTranslate2 sees one. Raises UsageError for anything unknown or absent."""
     import ctranslate2
 
     if asked not in ("auto", "cpu", "cuda"):
         raise UsageError(f"--device must be auto, cpu or cuda, not {asked!r}")
+    if engine not in ("auto", *ENGINES):
+        raise UsageError(f"--engine must be auto or one of {', '.join(ENGINES)}, not {engine!r}")
     has_cuda = ctranslate2.get_cuda_device_count() > 0
     if asked == "cuda" and not has_cuda:
         raise UsageError("--device cuda: no CUDA device is visible to CTranslate2; run: lecturemill doctor")
-    return Device("cuda", "float16") if has_cuda and asked != "cpu" else Device("cpu", "int8")
+    if has_cuda and asked != "cpu":
+        if engine == "fused":
+            raise UsageError("--engine fused runs on a CPU only; add --device cpu, or leave --engine out")
+        return Device("cuda", "float16", "faster-whisper")
+    has_bfloat16 = bool(BFLOAT16 & _processor_flags())
+    if engine == "fused" or (engine == "auto" and has_bfloat16):
+        return Device("cpu", "bf16" if has_bfloat16 else "f32", "fused")
+    return Device("cpu", "int8", "faster-whisper")
+
+
+def _processor_flags() -> frozenset[str]:
+    """What the processor can, as Linux says; empty where it says nothing."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
 
 
 @contextmanager

@@ -7,25 +7,27 @@ detection, decoding and alignment together.
 
 from __future__ import annotations
 
-import zlib
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.engines.hypotheses import (
+    Answer,
+    hypothesis_of,
+    likeliest_languages,
+    prompt_tokens,
+    require_english,
+    words_of,
+)
 from pipeline.errors import RetriableError, UsageError
 from pipeline.transcription import Decoding, Hypothesis, Request
-from pipeline.values import Segment, Slice, Word
+from pipeline.values import Word
 
 _MAX_TOKENS = 448  # Whisper's text context: prompt and answer together
-_MAX_PROMPT_TOKENS = 160
 _FRAMES_PER_MS = 0.1  # mel frames of 10 ms
-_CERTAIN_LANGUAGE = 0.5
-_PREPENDED = "\"'“¿([{-「『《（"
-_APPENDED = "\"'.。,，!！?？:：”)]}、;；」』》）…"
 
 
 class FasterWhisperEngine:
@@ -58,7 +60,7 @@ class FasterWhisperEngine:
         except RuntimeError as error:  # CTranslate2 raises it for lack of memory and for a lost device
             raise RetriableError(f"the engine failed on a batch of {len(requests)} slices: {error}") from error
         return [
-            _hypothesis(request, language, answer, timed, decoding)
+            hypothesis_of(request, language, answer.shown, timed, decoding)
             for request, language, answer, timed in zip(requests, languages, answers, words, strict=True)
         ]
 
@@ -85,18 +87,12 @@ class FasterWhisperEngine:
         """The language of each slice with its probability: as asked for, else detected."""
         asked = [request.language for request in requests]
         if not self._model.model.is_multilingual:
-            _require_english(asked)
+            require_english(asked)
             return [("en", 1.0)] * len(requests)
         if all(asked):
             return [(language or "", 1.0) for language in asked]
         detected = [_scores(scores) for scores in self._model.model.detect_language(encoded)]
-        votes = defaultdict(list)
-        for request, scores in zip(requests, detected, strict=True):
-            votes[request.audio.slice.media_id].append(scores)
-        return [
-            (request.language, 1.0) if request.language else _likeliest(scores, votes[request.audio.slice.media_id])
-            for request, scores in zip(requests, detected, strict=True)
-        ]
+        return likeliest_languages(requests, detected)
 
     def _tokenizer(self, language: str) -> Any:
         from faster_whisper.tokenizer import Tokenizer
@@ -116,7 +112,10 @@ class FasterWhisperEngine:
         Cut to a common length, a slice's text would depend on whose slices it met.
         """
         names = [language for language, _ in languages]
-        prompts = [self._prompt(name, decoding, asked.prompts) for name, asked in zip(names, requests, strict=True)]
+        prompts = [
+            prompt_tokens(self._tokenizer(name), asked.prompts.get(name, "") if decoding.use_prompt else "")
+            for name, asked in zip(names, requests, strict=True)
+        ]
         answers: dict[int, _Answer] = {}
         for length in dict.fromkeys(map(len, prompts)):
             rows = [at for at, prompt in enumerate(prompts) if len(prompt) == length]
@@ -140,12 +139,6 @@ class FasterWhisperEngine:
             sampling_temperature=decoding.temperature or 1.0,
         )
 
-    def _prompt(self, language: str, decoding: Decoding, prompts: Mapping[str, str]) -> list[int]:
-        tokenizer = self._tokenizer(language)
-        text = prompts.get(language, "") if decoding.use_prompt else ""
-        context = [tokenizer.sot_prev, *tokenizer.encode(" " + text)[:_MAX_PROMPT_TOKENS]] if text else []
-        return [*context, *tokenizer.sot_sequence, tokenizer.no_timestamps]
-
     def _words(
         self,
         encoded: Any,
@@ -165,22 +158,21 @@ class FasterWhisperEngine:
             part = encoded if len(rows) == len(requests) else _rows_of(encoded, rows)
             aligned = self._model.find_alignment(self._tokenizer(language), texts, part, frames)
             for at, timed in zip(rows, aligned, strict=True):
-                words[at] = _timed(timed, requests[at].audio.slice)
+                words[at] = words_of(timed, requests[at].audio.slice)
         return words
 
 
 class _Answer:
-    """One decoded slice: its text tokens and their measures."""
+    """One decoded slice: its text tokens, and what is shown of it."""
 
-    __slots__ = ("avg_logprob", "no_speech_probability", "text", "tokens")
+    __slots__ = ("shown", "tokens")
 
     def __init__(self, result: Any, tokenizer: Any) -> None:
         ids = result.sequences_ids[0]
         self.tokens = [token for token in ids if token < tokenizer.eot]
-        self.text = tokenizer.decode(self.tokens).strip()
         # CTranslate2's score is the mean over the tokens; Whisper's counts the end token too.
-        self.avg_logprob = result.scores[0] * len(ids) / (len(ids) + 1)
-        self.no_speech_probability = result.no_speech_prob
+        avg_logprob = result.scores[0] * len(ids) / (len(ids) + 1)
+        self.shown = Answer(tokenizer.decode(self.tokens).strip(), avg_logprob, result.no_speech_prob)
 
 
 def _rows_of(encoded: Any, rows: Sequence[int]) -> Any:
@@ -190,56 +182,5 @@ def _rows_of(encoded: Any, rows: Sequence[int]) -> Any:
     return StorageView.from_array(np.ascontiguousarray(np.asarray(encoded.to_device(Device.cpu))[list(rows)]))
 
 
-def _require_english(asked: Sequence[str | None]) -> None:
-    if foreign := next((language for language in asked if language not in (None, "en")), None):
-        raise UsageError(f"the model speaks English only, not {foreign!r}: choose a multilingual one, such as base")
-
-
 def _scores(detected: Sequence[tuple[str, float]]) -> dict[str, float]:
     return {token[2:-2]: probability for token, probability in detected}
-
-
-def _likeliest(scores: dict[str, float], votes: Sequence[dict[str, float]]) -> tuple[str, float]:
-    """The slice's own language where it is clear, else the one that its media speaks in the batch for the most part."""
-    language = max(scores, key=scores.__getitem__)
-    if scores[language] >= _CERTAIN_LANGUAGE:
-        return language, scores[language]
-    common = max(scores, key=lambda name: sum(other[name] for other in votes))
-    return common, scores[common]
-
-
-def _timed(aligned: Sequence[dict[str, Any]], piece: Slice) -> tuple[Word, ...]:
-    from faster_whisper.transcribe import merge_punctuations
-
-    words = [dict(word) for word in aligned]
-    merge_punctuations(words, _PREPENDED, _APPENDED)
-    return tuple(_word(word, piece) for word in words if word["word"].strip())
-
-
-def _word(word: dict[str, Any], piece: Slice) -> Word:
-    first, last = piece.span.start_ms, piece.span.end_ms
-    start_ms = min(first + round(word["start"] * 1000), last)
-    end_ms = min(max(start_ms, first + round(word["end"] * 1000)), last)
-    return Word(word["word"], start_ms, end_ms, float(word["probability"]))
-
-
-def _hypothesis(
-    request: Request,
-    language: tuple[str, float],
-    answer: _Answer,
-    words: tuple[Word, ...],
-    decoding: Decoding,
-) -> Hypothesis:
-    span = request.audio.slice.span
-    data = answer.text.encode()
-    segment = Segment(
-        start_ms=words[0].start_ms if words else span.start_ms,
-        end_ms=words[-1].end_ms if words else span.start_ms,
-        text=answer.text,
-        words=words,
-        avg_logprob=answer.avg_logprob,
-        no_speech_probability=answer.no_speech_probability,
-        compression_ratio=len(data) / len(zlib.compress(data)) if data else 0.0,
-        temperature=decoding.temperature,
-    )
-    return Hypothesis(language[0], language[1], segment)

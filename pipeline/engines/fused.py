@@ -27,6 +27,7 @@ from pipeline.engines.hypotheses import (
 )
 from pipeline.engines.sampling import Sampling, sample
 from pipeline.engines.whisper_weights import WhisperWeights
+from pipeline.errors import RetriableError
 from pipeline.transcription import Decoding, Hypothesis, Request
 from pipeline.values import SAMPLES_PER_MS, Word
 
@@ -83,6 +84,12 @@ class FusedEngine:
     def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
         if not requests:
             return []
+        try:
+            return self._transcribe(requests, decoding)
+        except RuntimeError as error:  # OpenVINO raises it, for lack of memory too
+            raise RetriableError(f"the engine failed on a batch of {len(requests)} slices: {error}") from error
+
+    def _transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
         memories = [self._runtime.encode(self._mel(request)) for request in requests]
         languages = self._languages(requests, memories)
         prompts = [
@@ -194,7 +201,7 @@ class _Special:
         from faster_whisper.tokenizer import _LANGUAGE_CODES
 
         def known(*names: str) -> int:
-            return next(token for token in map(tokenizer.token_to_id, names) if token is not None)
+            return next(int(token) for token in map(tokenizer.token_to_id, names) if token is not None)
 
         is_multilingual = weights.vocabulary > _ENGLISH_VOCABULARY
         codes = {code: tokenizer.token_to_id(f"<|{code}|>") for code in _LANGUAGE_CODES} if is_multilingual else {}

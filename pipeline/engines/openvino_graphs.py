@@ -109,7 +109,11 @@ def step_graph(weights: WhisperWeights, arithmetic: Arithmetic) -> Any:
         heads = [head for at, head in weights.alignment_heads if at == layer]
         followed += [op.gather(scores, _ints(*heads), _int(1))] if heads else []
     logits = net.logits(op.gather(net.norm(x, "layer_norm"), picked, _int(1)))
-    results = [_result(logits, "logits"), *_best(logits, weights), _result(op.concat(followed, 1), "attention")]
+    results = [
+        _result(logits, "logits"),
+        *_best(logits, weights),
+        _result(op.convert(op.concat(followed, 1), Type.f16), "attention"),
+    ]
     inputs = [tokens, positions, starts, parents, picked, memory_mask, *memory]
     return ov.Model(results, text.assignments, inputs, "step")
 

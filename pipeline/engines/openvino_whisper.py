@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ import numpy.typing as npt
 import openvino as ov
 
 from pipeline.engines.beam_search import Step, Tokens
+from pipeline.engines.fused import FusedEngine
 from pipeline.engines.openvino_graphs import Arithmetic, encoder_graph, step_graph
-from pipeline.engines.whisper_weights import WhisperWeights
+from pipeline.engines.whisper_weights import WhisperWeights, load_weights
 
 Floats = npt.NDArray[np.float32]
 _MASKED = np.float32(-1e9)
@@ -117,7 +118,7 @@ class Listening:
         return self._rows[parents] if self._length else parents
 
     def _answer(self, real: Tokens, width: int) -> Step:
-        attention = np.array(self._decoder.get_tensor("attention").data, np.float16)
+        attention = np.array(self._decoder.get_tensor("attention").data)
         # (slices, heads, rows of a slice * n, frames): of n tokens only the last one's is asked for.
         slices, heads, rows, frames = attention.shape
         apart = attention.reshape(slices, heads, width, rows // width, frames)[:, :, :, -1]
@@ -174,8 +175,7 @@ def _in_even_groups(slices: Tokens, present: Sequence[int], width: int) -> tuple
     return padded, real
 
 
-@lru_cache(maxsize=1)
-def processor_arithmetic() -> Arithmetic:
-    """What this processor computes fastest in: bfloat16 where it has instructions for it."""
-    capabilities = ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-    return Arithmetic("bf16" if "BF16" in capabilities else "f32", int8_decoder=True)
+def load_fused(folder: Path, fingerprint: str, *, arithmetic: str, threads: int) -> FusedEngine:
+    """The fused engine on this CPU, in ``bf16`` or ``f32``. Raises UsageError where the model cannot be loaded."""
+    runtime = OpenVinoWhisper(load_weights(folder), Arithmetic(arithmetic, int8_decoder=True), threads)
+    return FusedEngine(runtime, folder, fingerprint)

@@ -38,17 +38,39 @@ def test_the_model_cache_is_the_same_whichever_home_is_used(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("asked", "gpus", "expected"),
     [
-        ("auto", 0, Device("cpu", "int8")),
-        ("auto", 1, Device("cuda", "float16")),
-        ("cpu", 1, Device("cpu", "int8")),
-        ("cuda", 2, Device("cuda", "float16")),
+        ("auto", 0, Device("cpu", "int8", "faster-whisper")),
+        ("auto", 1, Device("cuda", "float16", "faster-whisper")),
+        ("cpu", 1, Device("cpu", "int8", "faster-whisper")),
+        ("cuda", 2, Device("cuda", "float16", "faster-whisper")),
     ],
 )
 def test_auto_takes_a_gpu_where_there_is_one(
     asked: str, gpus: int, expected: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    no_bfloat16(monkeypatch)
     monkeypatch.setitem(sys.modules, "ctranslate2", SimpleNamespace(get_cuda_device_count=lambda: gpus))
     assert choose_device(asked) == expected
+
+
+def no_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.settings._processor_flags", lambda: frozenset({"avx2"}))
+
+
+def test_a_processor_with_bfloat16_gets_the_fused_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", SimpleNamespace(get_cuda_device_count=lambda: 0))
+    monkeypatch.setattr("pipeline.settings._processor_flags", lambda: frozenset({"avx2", "amx_bf16"}))
+    assert choose_device("auto") == Device("cpu", "bf16", "fused")
+    assert choose_device("cpu", "faster-whisper") == Device("cpu", "int8", "faster-whisper")
+
+
+def test_an_engine_that_is_asked_for_is_taken_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_bfloat16(monkeypatch)
+    monkeypatch.setitem(sys.modules, "ctranslate2", SimpleNamespace(get_cuda_device_count=lambda: 1))
+    assert choose_device("cpu", "fused") == Device("cpu", "f32", "fused")
+    with pytest.raises(UsageError, match="fused runs on a CPU only"):
+        choose_device("auto", "fused")
+    with pytest.raises(UsageError, match="auto or one of faster-whisper, fused"):
+        choose_device("auto", "whisper.cpp")
 
 
 @pytest.mark.parametrize(("asked", "said"), [("cuda", "no CUDA device.*doctor"), ("tpu", "auto, cpu or cuda")])

@@ -34,7 +34,7 @@ from pipeline.values import Boundary, MediaPlan, Priority, Slice, SliceAudio, Sp
 from tests.integration.speaking import LoudnessDetector, SpeakingEngine
 
 OPTIONS = TranscriptionOptions(LADDER, JudgeRules())
-CPU = Device("cpu", "int8")
+CPU = Device("cpu", "int8", "faster-whisper")
 TRACEPARENT = ("traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 PYTHAGORAS = Path(__file__).parents[2] / "demo" / "pythagoras.mp4"
 
@@ -268,7 +268,11 @@ def test_a_model_that_is_not_to_be_had_is_asked_for_again_and_never_a_dead_lette
 
 
 def test_the_batch_is_as_large_as_asked_and_else_as_the_device_likes() -> None:
-    assert [batch_bound(None, CPU), batch_bound("", Device("cuda", "float16")), batch_bound("3", CPU)] == [8, 32, 3]
+    assert [
+        batch_bound(None, CPU),
+        batch_bound("", Device("cuda", "float16", "faster-whisper")),
+        batch_bound("3", CPU),
+    ] == [8, 32, 3]
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "257", "many", "1.5"])
