@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from deploy.local.kafka import Broker
+
+# A deadline is a timed test, and machines are noisy.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 _SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -216,34 +216,43 @@ def _fake(folder: Path, script: str) -> str:
     return str(path)
 
 
-def _no_child_is_left() -> bool:
-    return not psutil.Process().children(recursive=True)
+@pytest.fixture
+def no_child_is_left() -> Callable[[], bool]:
+    """Asks whether the processes that the test has started are gone; others serve other tests."""
+    before = set(psutil.Process().children(recursive=True))
+    return lambda: set(psutil.Process().children(recursive=True)) <= before
 
 
-def test_a_decoder_that_crashes_loses_only_what_follows(make: Maker, tmp_path: Path) -> None:
+def test_a_decoder_that_crashes_loses_only_what_follows(
+    make: Maker, tmp_path: Path, no_child_is_left: Callable[[], bool]
+) -> None:
     path = make("crash.mkv", *BOTH, *FILMS["aac.mkv"])
     script = f'{FFMPEG} "$@" 2>/dev/null | head -c 100000; kill -SEGV $$'
     report = _decoded(path, _fake(tmp_path, script)).report
     assert report.missing == (Span(report.decoded_ms, report.missing[0].end_ms),)
     assert report.decoded_ms == pytest.approx(100_000 / 32, rel=0.1)
     assert "crashed (SIGSEGV) at 0:00:03" in report.warnings[0]
-    assert _no_child_is_left()
+    assert no_child_is_left()
 
 
-def test_a_decoder_that_computes_for_ever_is_ended_and_what_came_is_kept(make: Maker, tmp_path: Path) -> None:
+def test_a_decoder_that_computes_for_ever_is_ended_and_what_came_is_kept(
+    make: Maker, tmp_path: Path, no_child_is_left: Callable[[], bool]
+) -> None:
     path = make("loop.mkv", *BOTH, *FILMS["aac.mkv"])
     script = f'{FFMPEG} "$@" 2>/dev/null | head -c 100000; while :; do :; done'
     report = _decoded(path, _fake(tmp_path, script), stall_timeout_s=2).report
     assert report.decoded_ms > 2500
     assert "hung" in report.warnings[0]
-    assert _no_child_is_left()
+    assert no_child_is_left()
 
 
-def test_a_decoder_that_waits_for_its_disk_is_ended_to_be_tried_again(make: Maker, tmp_path: Path) -> None:
+def test_a_decoder_that_waits_for_its_disk_is_ended_to_be_tried_again(
+    make: Maker, tmp_path: Path, no_child_is_left: Callable[[], bool]
+) -> None:
     path = make("disk.mkv", *BOTH, *FILMS["aac.mkv"])
     with pytest.raises(RetriableError, match="waited for the disk for 1 s"):
         _decoded(path, _fake(tmp_path, "sleep 1000 & wait"), stall_timeout_s=1)
-    assert _no_child_is_left()
+    assert no_child_is_left()
 
 
 def test_a_missing_ffmpeg_is_named(make: Maker) -> None:
@@ -257,13 +266,15 @@ def _take_one_and_raise(decoding: Decoding, error: type[BaseException]) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_leaving_early_leaves_no_child(error: type[BaseException], make: Maker) -> None:
+def test_leaving_early_leaves_no_child(
+    error: type[BaseException], make: Maker, no_child_is_left: Callable[[], bool]
+) -> None:
     path = make("early.wav", "-i", "clicks.wav", "-af", "aloop=50:384000")
     info = probe(path)
     decoding = decode(path, info, info.tracks[0], ffmpeg=FFMPEG)
     with pytest.raises(error), decoding:
         _take_one_and_raise(decoding, error)
-    assert _no_child_is_left()
+    assert no_child_is_left()
     with pytest.raises(RuntimeError, match="after the last block"):
         _ = decoding.report
 
