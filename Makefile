@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-.PHONY: demo test test-diarization lint bench stack stack-down lock clean
+.PHONY: demo test test-diarization chaos lint bench bench-load stack stack-down lock clean
 
 # The command alone: what a user installs.
 $(VENV)/.installed: pyproject.toml requirements.lock
@@ -33,6 +33,10 @@ test-diarization: $(VENV)/.installed-dev
 	$(INSTALL) --editable '.[dev,diarization]'
 	$(BIN)/python -m pytest -m diarization
 
+# Kills, stops and restarts of a whole line; ARGS='--kills 200 --minutes 30 --seed 7', by default 60 in ten minutes.
+chaos: $(VENV)/.installed-stack
+	@$(BIN)/python -m tests.chaos $(ARGS)
+
 lint: $(VENV)/.installed-stack
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -41,6 +45,10 @@ lint: $(VENV)/.installed-stack
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python -m bench.line $(ARGS)
+
+# The line over Kafka and PostgreSQL without the engine: four minutes.
+bench-load: $(VENV)/.installed-stack
+	$(BIN)/python -m bench.load $(ARGS)
 
 # PostgreSQL, Kafka, Airflow and the consumers on 127.0.0.1, without Docker; PARTS names some of them.
 stack: $(VENV)/.installed-stack

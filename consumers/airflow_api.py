@@ -126,8 +126,15 @@ class AirflowApi:
 
     def run_state(self, dag_id: str, run_id: str) -> str:
         """``queued``, ``running``, ``success`` or ``failed``; empty where there is no such run. Errors likewise."""
-        answer = self._call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id, safe='')}")
-        return "" if answer.status_code == HTTPStatus.NOT_FOUND else str(self._told(answer, "state"))
+        return self._state(f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id, safe='')}")
+
+    def task_state(self, dag_id: str, run_id: str, task_id: str) -> str:
+        """As Airflow calls it, e.g. ``success`` or ``deferred``; empty where it has none yet. Errors likewise."""
+        return self._state(f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id, safe='')}/taskInstances/{task_id}")
+
+    def _state(self, path: str) -> str:
+        answer = self._call("GET", path)
+        return "" if answer.status_code == HTTPStatus.NOT_FOUND else str(self._told(answer, "state") or "")
 
     def unfinished_runs(self, dag_id: str) -> int:
         """How many runs of the DAG are queued or running. Raises RetriableError as ``start_run`` does."""

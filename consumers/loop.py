@@ -13,6 +13,8 @@ The protocol, numbered as in the code:
 Whatever dies between two steps, a message comes again unless it was committed, and it was committed only after its
 results were delivered. So results may come twice, and whoever reads them upserts on natural keys. There is one batch
 at a time and buffers are first in, first out: the messages of a partition are handled, sent and committed in order.
+In the results each message of a key comes for the first time after those before it; what comes again, because a
+member died or was taken for dead, comes in order too, but may come later than it should.
 
 Partitions move cooperatively: a member keeps what it has while others come and go. One that is revoked remains ours
 until we have answered; until then the batch in flight may finish and be committed, for a bounded time.
@@ -27,7 +29,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, RebalanceInProgressError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from consumers.contact import Contact
@@ -44,8 +46,8 @@ T = TypeVar("T")
 
 _IDLE_POLL_MS = 100
 """The longest that the stop event goes unseen."""
-_BUSY_POLL_MS = 20
-"""The longest that a finished batch goes unseen."""
+_BUSY_WAIT_S = 0.02
+"""Between polls that bring nothing while the step works; its end is seen at once."""
 _JOINING_POLL_MS = 500
 _COMMIT_TIMEOUT_MS = 2000
 _LEAVE_TIMEOUT_MS = 10_000
@@ -189,11 +191,13 @@ class _Loop(Generic[T]):
         self._intake.put(polled)
         if polled:
             self._contact.heard()
+        elif self._flight and not is_joining(self._consumer):
+            self._landed.wait(_BUSY_WAIT_S)
 
     def _poll_ms(self) -> int:
         if is_joining(self._consumer):
             return _JOINING_POLL_MS
-        return _BUSY_POLL_MS if self._flight else _IDLE_POLL_MS
+        return 0 if self._flight else _IDLE_POLL_MS
 
     # 2. Prepare.
 
@@ -209,7 +213,7 @@ class _Loop(Generic[T]):
 
     def _take(self) -> None:
         picked = self._next()
-        if self._flight or not any(picked.counts.values()):
+        if self._flight or self._stop.is_set() or not any(picked.counts.values()):
             return
         self._credit = picked.credit
         batch = self._intake.take(picked.counts)
@@ -236,18 +240,24 @@ class _Loop(Generic[T]):
     # 6. Commit.
 
     def _commit(self) -> None:
-        """Where it fails it is tried again at the next turn: a rebalance forbids it for a moment."""
+        """Where it fails it is tried again at the next turn."""
         if not self._finished:
             return
         try:
             self._consumer.commit(_to_commit(self._finished), timeout_ms=_COMMIT_TIMEOUT_MS)
         except KafkaError as error:
-            said = RetriableError(f"offsets cannot be committed: {type(error).__name__}: {error}")
-            self._hooks.retry(said, self._commits.failures + 1, self._commits.failed(said))
+            self._not_committed(error)
         else:
             self._finished.clear()
             self._commits.recovered()
             self._contact.heard()
+
+    def _not_committed(self, error: KafkaError) -> None:
+        said = RetriableError(f"offsets cannot be committed: {type(error).__name__}: {error}")
+        wait_ms = self._commits.failed(said)
+        # A rebalance forbids it until all members are there, a dead one for as long as its session: nothing to tell.
+        if not isinstance(error, RebalanceInProgressError):
+            self._hooks.retry(said, self._commits.failures, wait_ms)
 
     # When partitions move (in kafka-python's network thread, while the main thread waits in its poll).
 

@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -171,8 +171,12 @@ def _wired(options: argparse.Namespace, around: Surroundings) -> Iterator[tuple[
         around.metrics,
         around.tracing,
     )
-    topics = topics_of(options.priorities)
-    yield step, LoopRules("transcribe", topics, max_batch=batch_slices, buffer_messages=max(64, 2 * batch_slices))
+    yield step, rules_of(topics_of(options.priorities), batch_slices)
+
+
+def rules_of(topics: Mapping[Priority, str], batch_slices: int) -> LoopRules:
+    """A full buffer is filled again at half, when it must still hold the next batch and the one to prepare."""
+    return LoopRules("transcribe", topics, max_batch=batch_slices, buffer_messages=max(64, 4 * batch_slices))
 
 
 def batch_bound(asked: str | None, device: Device) -> int:

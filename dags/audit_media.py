@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param, dag, task
 
-from dags.common import INGEST, SLICING_POOL, TASKS, asked_for, opened_airflow, settings
+from dags.common import INGEST, SLICING_POOL, SLICING_TASK, TASKS, asked_for, opened_airflow, settings
 from dags.slicing import opened_publisher
 
 if TYPE_CHECKING:
@@ -103,19 +103,24 @@ class Auditing:
         if not run_state:
             self.airflow.start_run(INGEST, run_id, run_conf(store.media(media_id), asked))
             return STARTED, "it had no run", 0
-        if why := why_left(run_state, store.missing(media_id), is_behind=self.is_behind(asked.priority)):
+        missing, is_behind = store.missing(media_id), self.is_behind(asked.priority)
+        if why := why_left(run_state, missing, is_behind=is_behind, is_sliced=self._is_sliced(run_id)):
             return LEFT, why, 0
         sent = self.publisher.publish(media_id)
         if sent is None:
             return LEFT, "its result is there", 0
         return SENT, f"{sent.slices} of {sent.plan.slice_count} slices were missing", sent.slices
 
+    def _is_sliced(self, run_id: str) -> bool:
+        """Whether the run has sent everything; an end mark that has not come since is lost."""
+        return self.airflow.task_state(INGEST, run_id, SLICING_TASK) == "success"
 
-def why_left(run_state: str, missing: Missing, *, is_behind: bool) -> str:
+
+def why_left(run_state: str, missing: Missing, *, is_behind: bool, is_sliced: bool) -> str:
     """Why a media is none of the audit's business; empty where it is stuck."""
     if is_behind:
         return "the consumers are far behind, so its slices may still wait on Kafka"
-    if run_state in ("queued", "running") and missing.plan is None:
+    if run_state in ("queued", "running") and missing.plan is None and not is_sliced:
         return f"its run is {run_state} and has not sliced it yet"
     return ""
 

@@ -35,12 +35,14 @@ PARAMS = {
         type="string", minLength=1, maxLength=200, title="Course", description="The course that owns the media."
     ),
     "source": Param(
-        "",
-        type="string",
+        None,
+        type=["null", "string"],
         title="Folder",
         description="URI of a folder, for all media below it. Empty: the list below or, without one, the known media.",
     ),
-    "uris": Param([], type="array", items={"type": "string"}, title="URIs", description="One media a line."),
+    "uris": Param(
+        None, type=["null", "array"], items={"type": "string"}, title="URIs", description="One media a line."
+    ),
     "language": Param(
         None,
         type=["null", "string"],
@@ -155,8 +157,8 @@ def request_of(params: Mapping[str, Any], run_id: str) -> BackfillRequest:
 
     return BackfillRequest(
         course_id=params["course_id"],
-        source=params["source"],
-        uris=tuple(params["uris"]),
+        source=params["source"] or "",
+        uris=tuple(params["uris"] or ()),
         language=params["language"],
         audio_track=params["audio_track"],
         priority=Priority(params["priority"]),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pipeline.store_line import LineStore
 
 INGEST = "ingest_media"
+SLICING_TASK = "slice_and_publish"
+"""Its task that sends the slices."""
 SLICING_POOL = "slicing"
 """Its slots are how many media may be decoded at once; a pool of Airflow's, made by who sets it up."""
 PRIORITIES = ("urgent", "normal", "bulk")

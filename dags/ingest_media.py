@@ -76,8 +76,8 @@ PARAMS = {
         description="Transcribe everything again, though the result is there: for new weights under an old name.",
     ),
     "traceparent": Param(
-        "",
-        type="string",
+        None,
+        type=["null", "string"],
         title="Trace",
         description="The W3C trace that the upload belongs to; set by consumers.ingest.",
     ),
@@ -117,7 +117,7 @@ def slice_and_publish(media_id: str) -> dict[str, Any]:
         failing_at_once(),
         tracing_for("slice", os.environ) as tracing,
         opened_publisher(settings()) as publisher,
-        tracing.span("slice", from_text(params["traceparent"]), media_id=media_id) as headers,
+        tracing.span("slice", from_text(params["traceparent"] or ""), media_id=media_id) as headers,
     ):
         sent = publisher.publish(media_id, force=params["force"], headers=headers)
     if sent is None:

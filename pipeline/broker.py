@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -42,6 +43,7 @@ _DAY_MS = 24 * 60 * 60 * 1000
 _CONNECT_TIMEOUT_MS = 10_000
 _REQUEST_TIMEOUT_MS = 10_000
 _DELIVERY_TIMEOUT_MS = 30_000
+_ABANDON_TIMEOUT_S = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +145,7 @@ class Sender:
             with broker_errors(self._brokers, f"cannot deliver to {topics}"):
                 self._deliver(outgoings)
         except RetriableError:
-            # An idempotent producer that lost a message may be in a state that it never leaves.
-            self.close()
+            self._abandon()
             raise
 
     def close(self) -> None:
@@ -152,6 +153,15 @@ class Sender:
         producer, self._producer = self._producer, None
         if producer is not None:
             producer.close(timeout=5)
+
+    def _abandon(self) -> None:
+        """Whatever is not acknowledged is not sent any more: it must not arrive between what is sent again.
+
+        An idempotent producer that lost a message may be in a state that it never leaves, too.
+        """
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.abandon()
 
     def __enter__(self) -> Self:
         return self
@@ -167,25 +177,12 @@ class Sender:
 
     def _deliver(self, outgoings: Sequence[Outgoing]) -> None:
         producer = self._connect()
-        futures = []
-        try:
-            for one in outgoings:
-                futures.append(  # noqa: PERF401 - what was sent before a failure must be waited for
-                    producer.send(one.topic, key=one.key_bytes, value=one.value, headers=list(one.headers))
-                )
-        finally:
-            errors = [error for future in futures if (error := _error_of(future))]
-        if errors:
-            raise errors[0]
-
-
-def _error_of(future: Any) -> KafkaError | None:
-    """Wait for one delivery. The producer ends each within its delivery timeout; the margin is for its thread."""
-    try:
-        future.get(timeout=_DELIVERY_TIMEOUT_MS / 1000 + 5)
-    except KafkaError as error:
-        return error
-    return None
+        deadline_s = time.monotonic() + _DELIVERY_TIMEOUT_MS / 1000
+        futures = [
+            producer.send(one.topic, key=one.key_bytes, value=one.value, headers=list(one.headers)) for one in outgoings
+        ]
+        for future in futures:
+            future.get(timeout=max(0.1, deadline_s - time.monotonic()))
 
 
 def servers(brokers: str) -> list[str]:
@@ -218,8 +215,19 @@ def reachable(brokers: str) -> list[str]:
     raise RetriableError(f"{brokers}: no broker can be reached: {said}")
 
 
+class _Producer(KafkaProducer):  # type: ignore[misc]  # kafka-python has no types
+    def abandon(self) -> None:
+        """End at once. Of what was not acknowledged the broker has a part of each partition's messages, the first."""
+        # ``close`` cannot do it: it waits for what is not delivered, and where that takes too long it raises and leaves
+        # the thread at work (kafka-python 3.0.12).
+        self._sender.force_close()
+        self._sender.join(_ABANDON_TIMEOUT_S)
+        with suppress(KafkaError):
+            self.close(timeout=_ABANDON_TIMEOUT_S)
+
+
 def _producer(brokers: str, client_id: str) -> Any:
-    return KafkaProducer(
+    return _Producer(
         bootstrap_servers=reachable(brokers),
         client_id=client_id,
         # Acknowledged by all in-sync replicas, without duplicates or reordering by the producer's own retries.
@@ -227,7 +235,8 @@ def _producer(brokers: str, client_id: str) -> Any:
         enable_idempotence=True,
         max_in_flight_requests_per_connection=5,
         retries=2**31 - 1,
-        delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
+        # Longer than anybody waits: a producer gives up batch by batch, and may deliver the one behind.
+        delivery_timeout_ms=4 * _DELIVERY_TIMEOUT_MS,
         request_timeout_ms=_REQUEST_TIMEOUT_MS,
         max_block_ms=_REQUEST_TIMEOUT_MS,
         bootstrap_timeout_ms=_CONNECT_TIMEOUT_MS,

@@ -86,7 +86,8 @@ def glossary_import(
     glossary, course_id = read_glossary(file), checked_course(course)
     with open_store(database) as store:
         store.record_glossary(course_id, glossary)
-    complain(f"course {course_id} has {len(glossary.terms)} terms; media that are done keep their text")
+    terms = f"course {course_id} has {len(glossary.terms)} terms"
+    complain(f"{terms}; media that are done keep their text until backfill_course, or `run`, makes them anew")
 
 
 @glossary_app.command("show")

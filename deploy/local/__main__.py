@@ -54,6 +54,8 @@ def _up(stack: Stack, names: Sequence[str]) -> int:
         _print_rows(stack)
     write_out((stack.folder / "env").read_text("utf-8"))
     write_out(f"# or: . {stack.folder / 'env'}\n")
+    if stack.airflow.address:
+        write_out(f"# Airflow, in a browser: {stack.airflow.address}\n")
     return 0
 
 

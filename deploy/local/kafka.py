@@ -84,7 +84,8 @@ controller.quorum.voters=1@127.0.0.1:{controller}
     def _format(self, properties: Path) -> None:
         command = [*self._java(), "kafka.tools.StorageTool", "format", "--ignore-formatted"]
         done = subprocess.run(
-            [*command, "-t", _uuid(os.urandom(16)), "-c", str(properties)],
+            # With an equals sign: one id in 64 begins with a minus, and would be taken for an option.
+            [*command, f"--cluster-id={_uuid(os.urandom(16))}", "-c", str(properties)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -42,28 +42,25 @@ def _smoothed(weights: Floats) -> Floats:
 def _path_starts(cost: Floats) -> Ints:
     """Where the cheapest path from the first cell to the last enters each row.
 
-    A path goes one frame on, one token on, or both. Cells of one diagonal depend on the two before it only, so that
-    a diagonal is one operation over arrays.
+    A path goes one frame on, one token on, or both. With the sums S of a row's costs, the cheapest way to frame c of it
+    costs S[c] + min over b <= c of (enter[b] - S[b - 1]): a row is a few operations over arrays.
     """
     tokens, frames = cost.shape
-    total = np.full((tokens + 1, frames + 1), np.inf, np.float32)
+    total = np.full((tokens + 1, frames + 1), np.inf)
     total[0, 0] = 0.0
-    move = np.zeros((tokens + 1, frames + 1), np.int8)
-    for diagonal in range(2, tokens + frames + 1):
-        row = np.arange(max(1, diagonal - frames), min(tokens, diagonal - 1) + 1)
-        column = diagonal - row
-        ways = np.stack([total[row - 1, column - 1], total[row - 1, column], total[row, column - 1]])
-        best = ways.argmin(axis=0)
-        total[row, column] = cost[row - 1, column - 1] + ways[best, np.arange(len(row))]
-        move[row, column] = best
-    return _walk_back(move)
+    for row in range(tokens):
+        enter = np.minimum(total[row, :-1], total[row, 1:])
+        sums = np.cumsum(cost[row], dtype=np.float64)
+        total[row + 1, 1:] = sums + np.minimum.accumulate(enter - (sums - cost[row]))
+    return _walk_back(total)
 
 
-def _walk_back(move: npt.NDArray[np.int8]) -> Ints:
-    row, column = move.shape[0] - 1, move.shape[1] - 1
+def _walk_back(total: npt.NDArray[np.float64]) -> Ints:
+    row, column = total.shape[0] - 1, total.shape[1] - 1
     starts = np.zeros(row, np.int64)
     while row > 0 and column > 0:
         starts[row - 1] = column - 1
-        way = move[row, column]
-        row, column = row - (way != 2), column - (way != 1)
+        both, token, frame = total[row - 1, column - 1], total[row - 1, column], total[row, column - 1]
+        is_token, is_frame = token < both and token <= frame, frame < both and frame < token
+        row, column = row - (not is_frame), column - (not is_token)
     return starts

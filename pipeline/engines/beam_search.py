@@ -1,8 +1,8 @@
 """Beam search over many slices at once, whatever computes the steps.
 
-The rules are CTranslate2's, so that texts can be compared: twice the beam of candidates a step, a text that ends counts
-only among the first ``beam``, a slice is done when ``beam`` texts have ended, and the best is the one with the highest
-log-probability per token.
+The rules are CTranslate2's, so that texts can be compared: twice the beam of candidates a step; a text that ends counts
+only among the first ``beam``; a slice is done when ``beam`` texts have ended or when the longest allowed is reached,
+where those first ``beam`` count as they are; the best has the highest log-probability per token, without its end.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float32]
 Tokens = npt.NDArray[np.int64]
 
+_LEAST = 1e-6
+"""Probability that is left at least when tokens are forbidden; float32 says no more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -29,7 +32,9 @@ class Step:
     logprobs: Floats
     """Their log-probabilities, ``(rows, k)``."""
     attention: npt.NDArray[np.floating]
-    """Of the token to come, by the heads that follow the sound: ``(rows, heads, frames)``."""
+    """For the token to come, by the heads that follow the sound: ``(rows, heads, frames)``."""
+    states: Floats
+    """The decoder's last, ``(rows, width)``, of which logits are made where more than the best are wanted."""
 
 
 class Stepper(Protocol):
@@ -93,20 +98,19 @@ class _Slice:
 
     def take(self, candidates: Sequence[tuple[_Node, int]], rules: Rules) -> None:
         """The best candidates of a step: ends among the first ``beam`` are kept, the first ``beam`` others go on."""
-        self.open, self.rows = [], []
-        for rank, (node, row) in enumerate(candidates):
-            if node.token == rules.end:
-                self.ended += [node] if rank < rules.beam else []
-            elif len(self.open) < rules.beam:
-                self.open.append(node)
-                self.rows.append(row)
+        first = [node for node, _ in candidates[: rules.beam]]
+        others = [(node, row) for node, row in candidates if node.token != rules.end][: rules.beam]
+        if first[0].length >= rules.max_tokens:
+            self.ended, others = self.ended + first, []
+        else:
+            self.ended = self.ended + [node for node in first if node.token == rules.end]
+        self.open, self.rows = [node for node, _ in others], [row for _, row in others]
 
     def is_done(self, rules: Rules) -> bool:
-        return len(self.ended) >= rules.beam or not self.open or self.open[0].length >= rules.max_tokens
+        return len(self.ended) >= rules.beam or not self.open
 
     def best(self, rules: Rules) -> Text:
-        """An open text is taken only where none has ended."""
-        winner = max(self.ended or self.open, key=lambda node: node.total / max(1, _written(node, rules)))
+        winner = max(self.ended, key=lambda node: _score(node, rules))
         nodes = list(winner.back())[::-1]
         tokens = [node for node in nodes if node.token != rules.end]
         # Frames after those of the longest slice at hand are padding.
@@ -119,8 +123,10 @@ class _Slice:
         )
 
 
-def _written(node: _Node, rules: Rules) -> int:
-    return node.length - (node.token == rules.end)
+def _score(node: _Node, rules: Rules) -> float:
+    """An empty text has no mean: it is the best only where there is no other."""
+    written = node.length - (node.token == rules.end)
+    return node.total / written if written else -math.inf
 
 
 def search(stepper: Stepper, first: Step, rules: Rules) -> list[Text]:
@@ -145,29 +151,36 @@ def _candidates(
     step: Step, first_row: int, end_row: int, texts: Sequence[_Node | None], rules: Rules
 ) -> list[tuple[_Node, int]]:
     """The ``2 * beam`` likeliest texts that go on from ``texts``, which are those of the rows, with their rows."""
-    totals = np.array([text.total if text else 0.0 for text in texts], np.float64)
-    scores = step.logprobs[first_row:end_row].astype(np.float64) + totals[:, None]
-    order = np.argsort(-scores, axis=None, kind="stable")
-    found: list[tuple[_Node, int]] = []
-    for row, place in zip(*np.unravel_index(order, scores.shape), strict=True):
-        text, token = texts[row], int(step.best[first_row + row, place])
-        if _repeats(text, token, rules):
-            continue
-        logprob = float(step.logprobs[first_row + row, place])
-        attention, length = step.attention[first_row + row], text.length if text else 0
-        found.append(
-            (_Node(text, token, logprob, float(scores[row, place]), attention, length + 1), first_row + int(row))
-        )
-        if len(found) == 2 * rules.beam:
-            break
-    return found
+    best, logprobs = step.best[first_row:end_row], step.logprobs[first_row:end_row].astype(np.float64)
+    if rules.no_repeat_ngram_tokens:
+        logprobs = np.stack([_without(*row, rules) for row in zip(texts, best, logprobs, strict=True)])
+    scores = logprobs + np.array([[text.total if text else 0.0] for text in texts])
+    likeliest = np.argsort(-scores, axis=None, kind="stable")[: 2 * rules.beam]
+    rows, places = np.unravel_index(likeliest, scores.shape)
+    # A copy for each row: the array of the step would stay as long as one of its texts lives.
+    attention = {row: step.attention[first_row + row].copy() for row in set(rows.tolist())}
+    return [
+        (_node(texts[row], int(best[row, place]), float(logprobs[row, place]), attention[row]), first_row + row)
+        for row, place in zip(rows.tolist(), places.tolist(), strict=True)
+    ]
 
 
-def _repeats(text: _Node | None, token: int, rules: Rules) -> bool:
-    """Whether ``token`` would complete a run of tokens that the text has already."""
-    size = rules.no_repeat_ngram_tokens
-    if not size or text is None or text.length < size or token == rules.end:
-        return False
-    tokens = [node.token for node in text.back()][::-1]
-    run = [*tokens[len(tokens) - size + 1 :], token]
-    return any(tokens[at : at + size] == run for at in range(len(tokens) - size + 1))
+def _node(text: _Node | None, token: int, logprob: float, attention: npt.NDArray[np.floating]) -> _Node:
+    total, length = (text.total, text.length) if text else (0.0, 0)
+    return _Node(text, token, logprob, total + logprob, attention, length + 1)
+
+
+def _without(
+    text: _Node | None, best: Tokens, logprobs: npt.NDArray[np.float64], rules: Rules
+) -> npt.NDArray[np.float64]:
+    """The log-probabilities of ``best`` where tokens that would repeat a run of the text have none."""
+    forbidden = np.isin(best, list(_repeating(text, rules.no_repeat_ngram_tokens)))
+    left = max(1.0 - float(np.exp(logprobs[forbidden]).sum()), _LEAST)
+    return np.where(forbidden, -np.inf, np.minimum(logprobs - math.log(left), 0.0))
+
+
+def _repeating(text: _Node | None, size: int) -> set[int]:
+    """The tokens that would complete a run of ``size`` tokens that the text has already."""
+    tokens = [node.token for node in text.back()][::-1] if text else []
+    run = tokens[len(tokens) - size + 1 :]
+    return {tokens[at + size - 1] for at in range(len(tokens) - size + 1) if tokens[at : at + size - 1] == run}

@@ -8,7 +8,7 @@ slice's sound once for each of its beams.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,7 +27,7 @@ from pipeline.engines.hypotheses import (
 )
 from pipeline.engines.sampling import Sampling, sample
 from pipeline.engines.whisper_weights import WhisperWeights
-from pipeline.errors import RetriableError
+from pipeline.errors import RetriableError, UsageError
 from pipeline.transcription import Decoding, Hypothesis, Request
 from pipeline.values import SAMPLES_PER_MS, Word
 
@@ -39,31 +39,30 @@ GRID_MS = 1_000
 """Lengths are rounded up to it, so that few shapes are met."""
 WINDOW_MS = 30_000
 _MEL_MS = 10
-_CANDIDATES = 10
-_ENGLISH_VOCABULARY = 51_864
-"""Tokens of the models that speak English only; the others have at least one more."""
+MAX_BEAM = 5
+_CANDIDATES = 2 * MAX_BEAM
 
 
 class Listening(Stepper, Protocol):
     """The decoder over a batch of slices, from its prompts on."""
 
-    def prompt(self, picked: Sequence[int]) -> tuple[Step, Floats]:
-        """Read the prompts: the step after them, and the logits at ``picked`` places counted from their end."""
-
-    def logits(self) -> Floats:
-        """Of the last step, ``(rows, vocabulary)``."""
+    def prompt(self, last: int) -> list[Step]:
+        """Read the prompts: the steps after each of their ``last`` tokens, one row a slice."""
 
 
 class Runtime(Protocol):
     """What computes the graphs, on one device."""
 
     weights: WhisperWeights
-    name: str
 
     def encode(self, mel: Floats) -> Any:
         """The decoder's memory of log-mel features ``(mels, frames of 10 ms)``."""
 
-    def begin(self, memories: Sequence[Any], prompts: Sequence[Sequence[int]]) -> Listening: ...
+    def begin(self, memories: Sequence[Any], prompts: Sequence[Sequence[int]]) -> Listening:
+        """Set the decoder before the sound of some slices, each with its prompt."""
+
+    def logits(self, states: Floats) -> Floats:
+        """Of all tokens, ``(rows, vocabulary)``, from a step's states."""
 
 
 class FusedEngine:
@@ -78,6 +77,8 @@ class FusedEngine:
         self.fingerprint = fingerprint
         self._runtime = runtime
         self._features = FeatureExtractor(feature_size=runtime.weights.mels)
+        if not (folder / "tokenizer.json").is_file():
+            raise UsageError(f"{folder}: tokenizer.json is missing; take it from the model's repository")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._special = _Special.of(self._tokenizer, runtime.weights)
 
@@ -97,12 +98,13 @@ class FusedEngine:
             for request, (language, _) in zip(requests, languages, strict=True)
         ]
         listening = self._runtime.begin(memories, prompts)
-        step, logits = listening.prompt([self._special.transcript_at, -1])
-        no_speech = _probabilities(logits[:, 0])[:, self._special.no_speech]
-        texts = self._texts(listening, step, logits[:, 1], decoding, max(map(len, prompts)), requests)
+        asked = listening.prompt(self._special.asking)
+        no_speech = _probabilities(self._runtime.logits(asked[0].states))[:, self._special.no_speech]
+        texts = self._texts(listening, asked[-1], decoding, requests)
+        before = np.stack([step.attention for step in asked[:-1]], axis=1)
         return [
-            self._hypothesis(request, language, text, float(silence), decoding)
-            for request, language, text, silence in zip(requests, languages, texts, no_speech, strict=True)
+            self._hypothesis(request, language, _Heard(text, led, float(silence)), decoding)
+            for request, language, text, led, silence in zip(requests, languages, texts, before, no_speech, strict=True)
         ]
 
     def _mel(self, request: Request) -> Floats:
@@ -120,11 +122,13 @@ class FusedEngine:
         if not self._special.languages:
             require_english(asked)
             return [("en", 1.0)] * len(requests)
+        if unknown := {language for language in asked if language} - set(self._special.languages):
+            raise UsageError(f"the model does not speak {', '.join(sorted(unknown))}: choose another one")
         if all(asked):
             return [(language or "", 1.0) for language in asked]
         start = [[self._special.start]] * len(memories)
-        _, logits = self._runtime.begin(memories, start).prompt([-1])
-        among = _probabilities(logits[:, 0][:, list(self._special.languages.values())])
+        (step,) = self._runtime.begin(memories, start).prompt(1)
+        among = _probabilities(self._runtime.logits(step.states)[:, list(self._special.languages.values())])
         scores = [dict(zip(self._special.languages, map(float, row), strict=True)) for row in among]
         return likeliest_languages(requests, scores)
 
@@ -134,50 +138,51 @@ class FusedEngine:
         return Tokenizer(self._tokenizer, bool(self._special.languages), task="transcribe", language=language)
 
     def _texts(
-        self,
-        listening: Listening,
-        prompted: Step,
-        logits: Floats,
-        decoding: Decoding,
-        prompt_length: int,
-        requests: Sequence[Request],
+        self, listening: Listening, prompted: Step, decoding: Decoding, requests: Sequence[Request]
     ) -> list[Text]:
         weights = self._runtime.weights
-        longest = weights.context_tokens - prompt_length
-        hidden = np.array(sorted({*weights.suppressed, *weights.suppressed_first}))
-        logits[:, hidden] = -np.inf
+        longest = weights.context_tokens // 2  # as in the reference; the longest prompt leaves room for more
         if decoding.temperature:
             seeds = [request.audio.slice.index for request in requests]
-            rules = Sampling(decoding.temperature, self._special.end, longest, weights.suppressed)
-            return sample(listening, prompted, logits, rules, seeds)
-        first = _best_of(logits, prompted)
-        rules_ = Rules(decoding.beam_size, self._special.end, longest, decoding.no_repeat_ngram_tokens)
-        return search(listening, first, rules_)
+            rules = Sampling(decoding.temperature, weights.end, longest, weights.suppressed, weights.suppressed_first)
+            return sample(listening, prompted, self._runtime.logits, rules, seeds)
+        if decoding.beam_size > MAX_BEAM:
+            raise UsageError(f"the fused engine searches with a beam of {MAX_BEAM} at most, not {decoding.beam_size}")
+        rules_ = Rules(decoding.beam_size, weights.end, longest, decoding.no_repeat_ngram_tokens)
+        return search(listening, self._beginning(prompted), rules_)
+
+    def _beginning(self, prompted: Step) -> Step:
+        """The step after the prompts, where more tokens are suppressed than later on."""
+        weights = self._runtime.weights
+        logits = self._runtime.logits(prompted.states)
+        logits[:, [*weights.suppressed, *weights.suppressed_first]] = -np.inf
+        logprobs = np.log(np.maximum(_probabilities(logits), np.finfo(np.float32).tiny))
+        best = np.argsort(-logprobs, axis=-1, kind="stable")[:, :_CANDIDATES]
+        return replace(prompted, best=best, logprobs=np.take_along_axis(logprobs, best, axis=-1))
 
     def _hypothesis(
-        self, request: Request, language: tuple[str, float], text: Text, no_speech: float, decoding: Decoding
+        self, request: Request, language: tuple[str, float], heard: _Heard, decoding: Decoding
     ) -> Hypothesis:
-        tokenizer = self._tokens_of(language[0])
+        tokenizer, text = self._tokens_of(language[0]), heard.text
         answer = Answer(
             text=tokenizer.decode(list(text.tokens)).strip(),
             avg_logprob=text.logprob / (len(text.tokens) + 1),
-            no_speech_probability=no_speech,
+            no_speech_probability=heard.no_speech,
         )
-        return hypothesis_of(request, language, answer, self._words(request, text, tokenizer), decoding)
+        return hypothesis_of(request, language, answer, self._words(request, heard, tokenizer), decoding)
 
-    def _words(self, request: Request, text: Text, tokenizer: Any) -> tuple[Word, ...]:
+    def _words(self, request: Request, heard: _Heard, tokenizer: Any) -> tuple[Word, ...]:
         """The words of a text, each from the start of its first token to the start of the next word's."""
+        text = heard.text
         if not text.tokens:
             return ()
-        frames = len(request.audio.samples) // (FRAME_MS * SAMPLES_PER_MS)
-        starts_s = token_starts(text.attention, max(1, frames)) * FRAME_MS / 1000
+        starts_s = _starts_s(heard, max(1, len(request.audio.samples) // (FRAME_MS * SAMPLES_PER_MS)))
         aligned, at = [], 0
         for word, tokens in zip(*tokenizer.split_to_word_tokens([*text.tokens, tokenizer.eot]), strict=True):
             end = at + len(tokens)
             if end <= len(text.tokens):
-                # The end of the text has a start of its own, in the last row.
                 probability = float(np.mean(text.probabilities[at:end]))
-                start_s, end_s = starts_s[at], starts_s[min(end, len(starts_s) - 1)]
+                start_s, end_s = starts_s[at], starts_s[end]
                 timed = {"word": word, "tokens": tokens, "start": start_s, "end": end_s, "probability": probability}
                 aligned.append(timed)
             at = end
@@ -185,33 +190,54 @@ class FusedEngine:
 
 
 @dataclass(frozen=True, slots=True)
+class _Heard:
+    """What the decoder made of one slice."""
+
+    text: Text
+    before: npt.NDArray[np.floating]
+    """Attention while the prompt asked for a transcript, ``(tokens, heads, frames)``."""
+    no_speech: float
+
+
+def _starts_s(heard: _Heard, frames: int) -> npt.NDArray[np.float64]:
+    """Where each token of a text begins, and last where the text ends, in seconds from the slice's start."""
+    attention = heard.text.attention
+    shown = min(attention.shape[-1], heard.before.shape[-1])
+    rows = np.concatenate([heard.before[..., :shown], attention[..., :shown]])
+    # A text that was cut has no end of its own: it goes on to the end of the sound.
+    starts = [*token_starts(rows, frames)[len(heard.before) :], frames]
+    return np.array(starts[: len(heard.text.tokens) + 1]) * (FRAME_MS / 1000)
+
+
+@dataclass(frozen=True, slots=True)
 class _Special:
     """The special tokens of a model."""
 
     start: int
-    end: int
     no_speech: int
     languages: Mapping[str, int]
     """Empty for a model that speaks English only."""
-    transcript_at: int
-    """Place of the start token, counted from the end of the prompt: there the model says whether it hears speech."""
+    asking: int
+    """How many tokens at the end of a prompt ask for the transcript. After the first, the start, the model says whether
+    it hears speech."""
 
     @staticmethod
     def of(tokenizer: Any, weights: WhisperWeights) -> _Special:
         from faster_whisper.tokenizer import _LANGUAGE_CODES
 
         def known(*names: str) -> int:
-            return next(int(token) for token in map(tokenizer.token_to_id, names) if token is not None)
+            found = [token for token in map(tokenizer.token_to_id, names) if token is not None]
+            if not found:
+                raise UsageError(f"the model's tokenizer.json has no {names[0]}: it is not Whisper's")
+            return int(found[0])
 
-        is_multilingual = weights.vocabulary > _ENGLISH_VOCABULARY
-        codes = {code: tokenizer.token_to_id(f"<|{code}|>") for code in _LANGUAGE_CODES} if is_multilingual else {}
+        codes = {code: tokenizer.token_to_id(f"<|{code}|>") for code in _LANGUAGE_CODES}
         return _Special(
             start=known("<|startoftranscript|>"),
-            end=known("<|endoftext|>"),
             no_speech=known("<|nospeech|>", "<|nocaptions|>"),
-            languages={code: token for code, token in codes.items() if token is not None},
+            languages={code: token for code, token in codes.items() if token is not None and weights.is_multilingual},
             # start, language, task, no timestamps; the English models have neither of the middle ones.
-            transcript_at=-4 if is_multilingual else -2,
+            asking=4 if weights.is_multilingual else 2,
         )
 
 
@@ -219,9 +245,3 @@ def _probabilities(logits: Floats) -> Floats:
     powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
     shares: Floats = powers / powers.sum(axis=-1, keepdims=True)
     return shares
-
-
-def _best_of(logits: Floats, prompted: Step) -> Step:
-    logprobs = np.log(np.maximum(_probabilities(logits), np.finfo(np.float32).tiny))
-    best = np.argsort(-logprobs, axis=-1, kind="stable")[:, :_CANDIDATES]
-    return Step(best, np.take_along_axis(logprobs, best, axis=-1), prompted.attention)

@@ -1,12 +1,13 @@
 """Whisper as two OpenVINO graphs: sound to the decoder's cross-attention memory, and one decoder step.
 
 The equations are those of Whisper (Radford et al. 2022, and the model code published with it). What is different is
-where things are computed: the encoder's graph ends in the keys and values of every decoder layer, transposed and
-scaled as the step needs them, and the step returns its best tokens, so that no large array crosses over.
+where things are computed: the encoder's graph ends in the keys and values of every decoder layer, the keys scaled as
+the step needs them, and the step returns its best tokens, so that no large array crosses over.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +41,7 @@ class Arithmetic:
 def encoder_graph(weights: WhisperWeights, arithmetic: Arithmetic) -> Any:
     """Log-mel features ``mel (1, mels, frames)`` to the memory of each decoder layer L.
 
-    ``keys.L (1, heads, width / heads, frames / 2)`` and ``values.L (1, heads, frames / 2, width / heads)``.
+    ``keys.L`` and ``values.L``, each ``(1, heads, frames / 2, width / heads)``.
     """
     net = _Net(weights, "encoder", quantize=False)
     mel = op.parameter(PartialShape([1, weights.mels, -1]), Type.f32, name="mel")
@@ -64,9 +65,8 @@ def _memory(encoded: Node, weights: WhisperWeights, arithmetic: Arithmetic) -> l
     results = []
     for layer in range(weights.decoder_layers):
         key, value = net.split_heads(net.linear(encoded, f"layer_{layer}/attention/linear_1"), 2)
-        key = op.multiply(op.transpose(key, _ints(0, 1, 3, 2)), scale)
         results += [
-            _result(op.convert(key, kind), f"keys.{layer}"),
+            _result(op.convert(op.multiply(key, scale), kind), f"keys.{layer}"),
             _result(op.convert(value, kind), f"values.{layer}"),
         ]
     return results
@@ -77,11 +77,12 @@ def step_graph(weights: WhisperWeights, arithmetic: Arithmetic) -> Any:
 
     Inputs: ``tokens (rows, n)``; ``positions (n,)``, their places in the text, prompt included; ``starts (rows,)``,
     where each row begins (what lies before is padding); ``parents (rows,)``, which row of the step before each goes
-    on; ``picked (m,)``, of which of the n logits are wanted; ``memory_mask (slices, 1, 1, frames)``, added to the
-    scores; ``keys.L`` and ``values.L``. The keys and values of the text are state.
+    on; ``picked (m,)``, after which of the n tokens answers are wanted; ``memory_mask (slices, 1, 1, frames)``, added
+    to the scores; ``keys.L`` and ``values.L``. The keys and values of the text are state.
 
-    Outputs: ``logits (rows, m, vocabulary)``; of the last place, without suppressed tokens: ``best (rows, 10)`` and
-    ``logprobs (rows, 10)``; ``attention (slices, alignment heads, rows of a slice * n, frames)``.
+    Outputs, for each token picked: ``states (rows, m, width)``, of which ``logits`` are made; the likeliest tokens
+    that are not suppressed, ``best (rows, m, 10)`` and ``logprobs (rows, m, 10)``; ``attention (slices, alignment
+    heads, rows of a slice, m, frames)``. The logits themselves stay inside: copying them cost a tenth of a step.
     """
     net = _Net(weights, "decoder", quantize=arithmetic.int8_decoder)
     tokens = op.parameter(PartialShape([-1, -1]), Type.i64, name="tokens")
@@ -93,7 +94,7 @@ def step_graph(weights: WhisperWeights, arithmetic: Arithmetic) -> Any:
     x = net.embed(
         tokens, op.maximum(op.subtract(op.unsqueeze(positions, _ints(0)), op.unsqueeze(starts, _ints(1))), _int(0))
     )
-    memory, followed = [], []
+    memory, attention = [], []
     for layer in range(weights.decoder_layers):
         name = f"layer_{layer}"
         query, key, value = net.split_heads(net.normed_linear(x, f"{name}/self_attention", 0), 3)
@@ -102,17 +103,17 @@ def step_graph(weights: WhisperWeights, arithmetic: Arithmetic) -> Any:
         attended = net.join_heads(op.scaled_dot_product_attention(query, keys, values, mask))
         x = op.add(x, net.linear(attended, f"{name}/self_attention/linear_1"))
         cross = _CrossAttention(net, layer, arithmetic)
-        attended, scores = cross.attend(net.normed_linear(x, f"{name}/attention", 0), memory_mask, tokens)
+        attended, followed = cross.attend(net.normed_linear(x, f"{name}/attention", 0), memory_mask, tokens)
         x = op.add(x, net.linear(attended, f"{name}/attention/linear_2"))
         x = net.feed_forward(x, name)
         memory += cross.inputs
         heads = [head for at, head in weights.alignment_heads if at == layer]
-        followed += [op.gather(scores, _ints(*heads), _int(1))] if heads else []
-    logits = net.logits(op.gather(net.norm(x, "layer_norm"), picked, _int(1)))
+        attention += [cross.of_heads(followed, heads, tokens, picked)] if heads else []
+    states = net.norm(op.gather(x, picked, _int(1)), "layer_norm")
     results = [
-        _result(logits, "logits"),
-        *_best(logits, weights),
-        _result(op.convert(op.concat(followed, 1), Type.f16), "attention"),
+        _result(states, "states"),
+        *_best(net.logits(states), weights),
+        _result(op.convert(op.concat(attention, 1), Type.f16), "attention"),
     ]
     inputs = [tokens, positions, starts, parents, picked, memory_mask, *memory]
     return ov.Model(results, text.assignments, inputs, "step")
@@ -121,10 +122,10 @@ def step_graph(weights: WhisperWeights, arithmetic: Arithmetic) -> Any:
 def _best(logits: Node, weights: WhisperWeights) -> list[Node]:
     suppressed = np.zeros(weights.vocabulary, np.float32)
     suppressed[list(weights.suppressed)] = _MASKED
-    last = op.add(op.gather(logits, _int(-1), _int(1)), op.constant(suppressed))
-    top = op.topk(last, _int(CANDIDATES), -1, "max", "value", index_element_type=Type.i32)
-    highest = op.slice(top.output(0), _ints(0), _ints(1), _ints(1), _ints(1))
-    rest = op.log(op.reduce_sum(op.exp(op.subtract(last, highest)), _ints(1), True))
+    allowed = op.add(logits, op.constant(suppressed))  # becomes the bias of the product before it
+    top = op.topk(allowed, _int(CANDIDATES), -1, "max", "value", index_element_type=Type.i32)
+    highest = op.slice(top.output(0), _ints(0), _ints(1), _ints(1), _ints(2))
+    rest = op.log(op.reduce_sum(op.exp(op.subtract(allowed, highest)), _ints(2), True))
     logprobs = op.subtract(op.subtract(top.output(0), highest), rest)
     return [_result(top.output(1), "best"), _result(logprobs, "logprobs")]
 
@@ -134,7 +135,7 @@ class _Net:
 
     def __init__(self, weights: WhisperWeights, part: str, *, quantize: bool) -> None:
         self._weights, self._part, self._quantize = weights, part, quantize
-        self._embeddings: Node | None = None
+        self._shared: dict[str, Node] = {}
 
     def constant(self, name: str) -> Node:
         return op.constant(self._weights[f"{self._part}/{name}"])
@@ -173,15 +174,16 @@ class _Net:
 
     def embed(self, tokens: Node, positions: Node) -> Node:
         places = op.gather(self.constant("position_encodings/encodings"), positions, _int(0))
-        return op.add(op.gather(self._vocabulary(), tokens, _int(0)), places)
+        return op.add(op.gather(self._vocabulary("embeddings/weight"), tokens, _int(0)), places)
 
     def logits(self, x: Node) -> Node:
-        return op.matmul(x, self._vocabulary(), False, True)
+        return op.matmul(x, self._vocabulary(self._weights.output.removeprefix("decoder/")), False, True)
 
-    def _vocabulary(self) -> Node:
-        if self._embeddings is None:
-            self._embeddings = self._matrix("embeddings/weight")
-        return self._embeddings
+    def _vocabulary(self, name: str) -> Node:
+        """In most models one and the same matrix for both ends."""
+        if name not in self._shared:
+            self._shared[name] = self._matrix(name)
+        return self._shared[name]
 
     @property
     def weights(self) -> WhisperWeights:
@@ -226,7 +228,7 @@ class _CrossAttention:
         self._weights = net.weights
         heads, size = self._weights.heads, self._weights.width // self._weights.heads
         kind = Type.bf16 if arithmetic.memory == "bf16" else Type.f32
-        self._keys = op.parameter(PartialShape([-1, heads, size, -1]), kind, name=f"keys.{layer}")
+        self._keys = op.parameter(PartialShape([-1, heads, -1, size]), kind, name=f"keys.{layer}")
         self._values = op.parameter(PartialShape([-1, heads, -1, size]), kind, name=f"values.{layer}")
         self.inputs = [self._keys, self._values]
 
@@ -235,12 +237,18 @@ class _CrossAttention:
         heads, width = self._weights.heads, self._weights.width
         slices = _size(self._keys, 0)
         by_slice = op.reshape(query, op.concat([slices, _ints(-1, heads, width // heads)], 0), False)
-        scores = op.matmul(op.transpose(by_slice, _ints(0, 2, 1, 3)), op.convert(self._keys, Type.f32), False, False)
+        scores = op.matmul(op.transpose(by_slice, _ints(0, 2, 1, 3)), op.convert(self._keys, Type.f32), False, True)
         followed = op.softmax(op.add(scores, mask), -1)
         attended = op.transpose(
             op.matmul(followed, op.convert(self._values, Type.f32), False, False), _ints(0, 2, 1, 3)
         )
         return op.reshape(attended, op.concat([op.shape_of(tokens), _ints(width)], 0), False), followed
+
+    def of_heads(self, followed: Node, heads: Sequence[int], tokens: Node, picked: Node) -> Node:
+        """``(slices, heads, rows a slice, picked, frames)`` of the weights."""
+        slices, places = _size(self._keys, 0), _size(tokens, 1)
+        apart = op.concat([slices, _ints(len(heads), -1), places, _size(self._keys, 2)], 0)
+        return op.gather(op.reshape(op.gather(followed, _ints(*heads), _int(1)), apart, False), picked, _int(3))
 
 
 def _in_8_bits(matrix: Array) -> Node:

@@ -18,6 +18,7 @@ from pipeline.engines.beam_search import Step, Tokens
 from pipeline.engines.fused import FusedEngine
 from pipeline.engines.openvino_graphs import Arithmetic, encoder_graph, step_graph
 from pipeline.engines.whisper_weights import WhisperWeights, load_weights
+from pipeline.errors import UsageError
 
 Floats = npt.NDArray[np.float32]
 _MASKED = np.float32(-1e9)
@@ -41,11 +42,13 @@ class OpenVinoWhisper:
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
         }
+        # Beside weights of 8 bits the states are rounded to 8 bits too, with a scale for so many of them. One for each
+        # row took 15 % off a step of 20 rows where the default of 32 was; the rounding of the weights is larger.
+        grouped = options | {"DYNAMIC_QUANTIZATION_GROUP_SIZE": weights.width}
         self.weights = weights
-        self.name = f"openvino {arithmetic.memory}"
         self._encoder = core.compile_model(encoder_graph(weights, arithmetic), "CPU", options).create_infer_request()
-        self._decoder = core.compile_model(step_graph(weights, arithmetic), "CPU", options).create_infer_request()
-        self._type = ov.Type.bf16 if arithmetic.memory == "bf16" else ov.Type.f32
+        self._decoder = core.compile_model(step_graph(weights, arithmetic), "CPU", grouped).create_infer_request()
+        self._output = weights[weights.output]
 
     def encode(self, mel: Floats) -> Memory:
         """The memory of log-mel features ``(mels, frames of 10 ms)``, an even number of frames."""
@@ -62,41 +65,39 @@ class OpenVinoWhisper:
 
     def begin(self, memories: Sequence[Memory], prompts: Sequence[Sequence[int]]) -> Listening:
         """Set the decoder before the sound of some slices, each with its prompt."""
-        return Listening(self._decoder, memories, prompts, self._type)
+        return Listening(self._decoder, memories, prompts)
+
+    def logits(self, states: Floats) -> Floats:
+        """Of all tokens, ``(rows, vocabulary)``, from ``states (rows, width)``."""
+        logits: Floats = states @ self._output.T
+        return logits
 
 
 class Listening:
-    """The decoder over a batch of slices, from its prompts on; ``Stepper`` of the search."""
+    """The decoder over a batch of slices, from its prompts on; ``Stepper`` of the search.
 
-    def __init__(
-        self, decoder: Any, memories: Sequence[Memory], prompts: Sequence[Sequence[int]], element_type: Any
-    ) -> None:
-        self._decoder, self._memories, self._type = decoder, memories, element_type
+    Only the newest one may be used: the text so far is state of the decoder.
+    """
+
+    def __init__(self, decoder: Any, memories: Sequence[Memory], prompts: Sequence[Sequence[int]]) -> None:
+        self._decoder, self._memories = decoder, memories
         self._starts = max(map(len, prompts)) - np.array([len(prompt) for prompt in prompts])
         self._tokens = np.array([[0] * pad + list(prompt) for pad, prompt in zip(self._starts, prompts, strict=True)])
         self._length = 0
         self._present: tuple[int, ...] = ()
 
-    def prompt(self, picked: Sequence[int]) -> tuple[Step, Floats]:
-        """Read the prompts: the step after them, and the logits at ``picked`` places, ``(slices, picked, vocabulary)``.
-
-        Places count from the end of the prompts, -1 is the last; the last of ``picked`` must be -1.
-        """
+    def prompt(self, last: int) -> list[Step]:
+        """Read the prompts: the steps after each of their ``last`` tokens, one row a slice."""
         self._decoder.reset_state()
         rows = np.arange(len(self._tokens))
         length = self._tokens.shape[1]
-        step = self._infer(self._tokens, rows, rows, [length + at for at in picked])
-        return step, np.array(self._decoder.get_tensor("logits").data)
+        return self._infer(self._tokens, rows, rows, range(length - last, length))
 
     def step(self, tokens: Tokens, parents: Tokens, slices: Tokens) -> Step:
-        return self._infer(tokens[:, None], parents, slices, [0])
+        (step,) = self._infer(tokens[:, None], parents, slices, [0])
+        return step
 
-    def logits(self) -> Floats:
-        """Of the last step, ``(rows, vocabulary)``."""
-        last: Floats = np.array(self._decoder.get_tensor("logits").data[:, -1])
-        return last
-
-    def _infer(self, tokens: Tokens, parents: Tokens, slices: Tokens, picked: Sequence[int]) -> Step:
+    def _infer(self, tokens: Tokens, parents: Tokens, slices: Tokens, picked: Sequence[int]) -> list[Step]:
         width = self._arrange(slices)
         padded, real = _in_even_groups(slices, self._present, width)
         count = tokens.shape[1]
@@ -111,20 +112,22 @@ class Listening:
         )
         self._length += count
         self._rows = real
-        return self._answer(real, width)
+        return [self._answer(real, at) for at in range(len(picked))]
 
     def _parents(self, parents: Tokens) -> Tokens:
         """The rows of the step before as they lay in the graph, which held some of them twice."""
         return self._rows[parents] if self._length else parents
 
-    def _answer(self, real: Tokens, width: int) -> Step:
-        attention = np.array(self._decoder.get_tensor("attention").data)
-        # (slices, heads, rows of a slice * n, frames): of n tokens only the last one's is asked for.
-        slices, heads, rows, frames = attention.shape
-        apart = attention.reshape(slices, heads, width, rows // width, frames)[:, :, :, -1]
-        by_row = apart.transpose(0, 2, 1, 3).reshape(slices * width, heads, frames)
-        best, logprobs = (np.array(self._decoder.get_tensor(name).data) for name in ("best", "logprobs"))
-        return Step(best[real].astype(np.int64), logprobs[real], by_row[real])
+    def _answer(self, real: Tokens, at: int) -> Step:
+        """The step after the token picked as number ``at``, without the rows that only fill a group."""
+        best, logprobs, states = (
+            self._decoder.get_tensor(name).data[real, at] for name in ("best", "logprobs", "states")
+        )
+        # (slices, heads, rows of a slice, picked, frames)
+        attention = self._decoder.get_tensor("attention").data[:, :, :, at]
+        slices, heads, width, frames = attention.shape
+        by_row = attention.transpose(0, 2, 1, 3).reshape(slices * width, heads, frames)
+        return Step(best.astype(np.int64), logprobs, by_row[real], states)
 
     def _arrange(self, slices: Tokens) -> int:
         """Put the memory of the slices that are left before the decoder; returns how many rows each one takes."""
@@ -137,33 +140,25 @@ class Listening:
     def _set_memory(self, memories: Sequence[Memory]) -> None:
         frames = max(memory.frames for memory in memories)
         for name in memories[0].tensors:
-            self._decoder.set_tensor(name, _together([memory.tensors[name] for memory in memories], frames, name))
+            self._decoder.set_tensor(name, _together([memory.tensors[name] for memory in memories], frames))
         mask = np.zeros((len(memories), 1, 1, frames), np.float32)
         for at, memory in enumerate(memories):
             mask[at, ..., memory.frames :] = _MASKED
         self._decoder.set_tensor("memory_mask", ov.Tensor(mask))
 
 
-def _together(tensors: Sequence[Any], frames: int, name: str) -> Any:
-    """One tensor of several slices, the shorter ones followed by zeros."""
+def _together(tensors: Sequence[Any], frames: int) -> Any:
+    """One tensor ``(slices, heads, frames, size)`` of several slices, the shorter ones followed by zeros."""
     if len(tensors) == 1:
         return tensors[0]
-    axis = 3 if name.startswith("keys") else 2
-    shape = [len(tensors), *list(tensors[0].shape)[1:]]
-    shape[axis] = frames
-    joined = ov.Tensor(tensors[0].element_type, ov.Shape(shape))
-    if any(tensor.shape[axis] < frames for tensor in tensors):
-        _zero(joined)
-    for at, tensor in enumerate(tensors):
-        end = list(shape)
-        end[0], end[axis] = at + 1, tensor.shape[axis]
-        tensor.copy_to(ov.Tensor(joined, ov.Coordinate([at, 0, 0, 0]), ov.Coordinate(end)))
-    return joined
-
-
-def _zero(tensor: Any) -> None:
+    _, heads, _, size = tensors[0].shape
+    joined = ov.Tensor(tensors[0].element_type, ov.Shape([len(tensors), heads, frames, size]))
     # Masked places are multiplied by 0, which does not help against the infinities of unset memory.
-    tensor.data.view(np.uint8)[...] = 0
+    joined.data.view(np.uint8)[...] = 0
+    for at, tensor in enumerate(tensors):
+        end = ov.Coordinate([at + 1, heads, tensor.shape[2], size])
+        tensor.copy_to(ov.Tensor(joined, ov.Coordinate([at, 0, 0, 0]), end))
+    return joined
 
 
 def _in_even_groups(slices: Tokens, present: Sequence[int], width: int) -> tuple[Tokens, Tokens]:
@@ -177,5 +172,9 @@ def _in_even_groups(slices: Tokens, present: Sequence[int], width: int) -> tuple
 
 def load_fused(folder: Path, fingerprint: str, *, arithmetic: str, threads: int) -> FusedEngine:
     """The fused engine on this CPU, in ``bf16`` or ``f32``. Raises UsageError where the model cannot be loaded."""
-    runtime = OpenVinoWhisper(load_weights(folder), Arithmetic(arithmetic, int8_decoder=True), threads)
+    weights = load_weights(folder)
+    try:
+        runtime = OpenVinoWhisper(weights, Arithmetic(arithmetic, int8_decoder=True), threads)
+    except RuntimeError as error:
+        raise UsageError(f"OpenVINO cannot compute the model in {folder}: {error}") from error
     return FusedEngine(runtime, folder, fingerprint)

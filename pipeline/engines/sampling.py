@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,36 +13,40 @@ from pipeline.engines.beam_search import Step, Stepper, Text
 Floats = npt.NDArray[np.float32]
 
 
-class Sampled(Stepper, Protocol):
-    def logits(self) -> Floats:
-        """Of the last step, ``(rows, vocabulary)``."""
+Logits = Callable[[Floats], Floats]
+"""Of all tokens ``(rows, vocabulary)``, from a step's states."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
+    """How a text is drawn; ``end`` is the token that ends one."""
+
     temperature: float
     end: int
     max_tokens: int
     suppressed: Sequence[int]
+    suppressed_first: Sequence[int]
 
 
-def sample(stepper: Sampled, prompted: Step, logits: Floats, rules: Sampling, seeds: Sequence[int]) -> list[Text]:
-    """One text for each slice. ``logits (slices, vocabulary)`` are those after the prompts.
+def sample(stepper: Stepper, first: Step, logits_of: Logits, rules: Sampling, seeds: Sequence[int]) -> list[Text]:
+    """One text for each slice; ``first`` is the step over the prompts, one row a slice.
 
     Each slice draws from a generator of its own, seeded by ``seeds``, so that its text does not depend on the others.
     """
     drawn = [_Drawn(np.random.default_rng(seed), [], [], []) for seed in seeds]
-    running, attention = list(range(len(drawn))), prompted.attention
+    running, step = list(range(len(drawn))), first
     while running:
+        logits = logits_of(step.states)
+        logits[:, list(rules.suppressed)] = -np.inf
+        if step is first:
+            logits[:, list(rules.suppressed_first)] = -np.inf
         for row, at in enumerate(running):
-            drawn[at].draw(logits[row], attention[row], rules)
+            drawn[at].draw(logits[row], step.attention[row], rules)
         rows = [row for row, at in enumerate(running) if not drawn[at].is_done(rules)]
         running = [running[row] for row in rows]
         if running:
             tokens = np.array([drawn[at].tokens[-1] for at in running])
-            attention = stepper.step(tokens, np.array(rows), np.array(running)).attention
-            logits = stepper.logits()
-            logits[:, list(rules.suppressed)] = -np.inf
+            step = stepper.step(tokens, np.array(rows), np.array(running))
     return [one.text(rules) for one in drawn]
 
 

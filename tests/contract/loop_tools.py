@@ -45,6 +45,7 @@ class Copy(Noted):
         self.gate = threading.Event()
         self.gate.set()
         self.hold_s = hold_s
+        self.prepared: list[bytes] = []
         self.begun: list[list[bytes]] = []
         self.handled: list[bytes] = []
         self.failures: list[Exception] = []
@@ -52,6 +53,7 @@ class Copy(Noted):
     def prepare(self, message: Received) -> Received:
         if message.value.startswith(b"bad"):
             raise InvalidInputError("these bytes are no message")
+        self.note(lambda: self.prepared.append(message.value))
         return message
 
     def handle(self, batch: Sequence[Received]) -> Sequence[Answer]:
@@ -103,10 +105,10 @@ class SpiedConsumer(Noted):
         self.note(lambda: self.paused.update(places))
 
     def commit(self, offsets: Mapping[TopicPartition, Any], timeout_ms: int) -> None:
-        self.commits += 1
-        if self.commits == self._dies_at_commit:
+        if self.commits + 1 == self._dies_at_commit:
             raise KilledError
         self._consumer.commit(offsets, timeout_ms=timeout_ms)
+        self.note(lambda: setattr(self, "commits", self.commits + 1))
 
 
 class KilledError(Exception):

@@ -18,8 +18,8 @@ from kafka.structs import ConsumerGroupMetadata, MemberState, OffsetAndMetadata,
 
 from consumers.membership import Membership
 
-FETCH_RECORDS = 16
-"""What one poll brings at most; the real one counts bytes."""
+FETCH_RECORDS = 4
+"""What one poll brings at most of a partition; the real one counts bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +194,7 @@ class MemoryConsumer:
     def _fetch(self) -> dict[TopicPartition, list[Record]]:
         polled: dict[TopicPartition, list[Record]] = {}
         for place, position in self._positions.items():
-            room = FETCH_RECORDS - sum(map(len, polled.values()))
-            records = self._broker.logs[place][position : position + room]
+            records = self._broker.logs[place][position : position + FETCH_RECORDS]
             if records and place not in self._paused and not self._broker.is_away:
                 polled[place] = records
         self._positions |= {place: records[-1].offset + 1 for place, records in polled.items()}
@@ -232,6 +231,9 @@ class MemoryProducer:
         except KafkaError as error:
             return Delivery(error)
         return Delivery(None)
+
+    def abandon(self) -> None:
+        self.close(timeout=5)
 
     def close(self, timeout: float) -> None:
         assert timeout

@@ -230,16 +230,19 @@ def test_a_partition_that_moves_waits_for_the_batch_in_flight_so_that_nothing_co
     first, second = Copy(wide_line.target), Copy(wide_line.target)
     first.gate.clear()
     consumer = wide_line.consumer()
-    rules = replace(wide_line.rules, max_batch=8)
+    rules = replace(wide_line.rules, max_batch=64)
     with Member(first, consumer, wide_line.sender, rules):
         first.await_begun(1)
+        consumer.until(lambda: consumer.polled == 40)
         with Member(second, wide_line.consumer(), wide_line.cluster.sender(), rules):
             consumer.until(lambda: "revoked" in consumer.changes)
             first.gate.set()
-            first.until(lambda: len(first.handled) + len(second.handled) >= 40)
-    assert sorted(first.handled + second.handled) == numbers(40)
-    assert sorted(wide_line.results()) == numbers(40)
-    assert wide_line.committed() == 40
+            wide_line.write(numbers(80)[40:], keys=40)
+            second.await_handled(1)
+            first.until(lambda: len(first.handled) + len(second.handled) >= 80)
+    assert sorted(first.handled + second.handled) == numbers(80)
+    assert sorted(wide_line.results()) == numbers(80)
+    assert wide_line.committed() == 80
 
 
 def test_a_batch_too_slow_for_a_partition_that_moves_is_done_again_by_its_new_owner(wide_line: Line) -> None:
@@ -260,12 +263,15 @@ def test_a_batch_too_slow_for_a_partition_that_moves_is_done_again_by_its_new_ow
 def test_the_order_of_each_key_survives_deaths_and_newcomers(wide_line: Line) -> None:
     keys = 10
     wide_line.write(numbers(200), keys)
-    rules = replace(wide_line.rules, max_batch=4)
+    rules = replace(wide_line.rules, max_batch=4, revoke_wait_ms=50)
     steps = [Copy(wide_line.target) for _ in range(3)]
+    steps[0].gate.clear()
     with Member(steps[0], wide_line.consumer(), wide_line.sender, rules):
+        steps[0].await_begun(1)
         dying = Member(steps[1], wide_line.consumer(dies_at_commit=3), wide_line.cluster.sender(), rules)
         with pytest.raises(KilledError), dying:
             dying.ended()
+        steps[0].gate.set()
         with Member(steps[2], wide_line.consumer(), wide_line.cluster.sender(), rules):
             wide_line.write(numbers(400)[200:], keys)
             everything = set(numbers(400))
@@ -296,6 +302,16 @@ def test_urgent_messages_overtake_bulk_which_still_gets_its_share(cluster: Clust
     assert step.begun[1:4] == [[b"urgent"] * 7 + [b"bulk"]] * 3
 
 
+def test_the_next_batch_is_prepared_while_the_step_works(line: Line) -> None:
+    line.write(numbers(10))
+    step = Copy(line.target)
+    step.gate.clear()
+    with Member(step, line.consumer(), line.sender, replace(line.rules, max_batch=2)):
+        step.until(lambda: len(step.begun) == 1 and set(step.prepared) > set(step.begun[0]))
+        assert len(step.begun) == 1
+        step.gate.set()
+
+
 def test_a_full_buffer_pauses_its_topic_and_loses_nothing(line: Line) -> None:
     large = [value + bytes(500_000) for value in numbers(60)]
     line.write(large)
@@ -321,8 +337,8 @@ def test_a_full_buffer_of_one_topic_does_not_hold_up_another(cluster: Cluster, n
     step.gate.clear()
     with Member(step, consumer, line.sender, rules):
         consumer.until(lambda: bool(consumer.paused))
-        line.write([b"urgent"], topic=urgent)
         before = consumer.polled
+        line.write([b"urgent"], topic=urgent)
         consumer.until(lambda: consumer.polled == before + 1)
         step.gate.set()
         step.await_handled(51)
@@ -366,7 +382,7 @@ def test_a_member_put_out_of_its_group_never_commits_what_it_lost(memory: Memory
         step.gate.set()
         step.await_handled(2)
     assert step.handled == [b"one", b"one"]
-    assert line.committed() == 1
+    assert consumer.commits == line.committed() == 1
 
 
 def test_a_loop_whose_brokers_stay_away_gives_up(memory: MemoryCluster, name: str) -> None:
@@ -375,3 +391,22 @@ def test_a_loop_whose_brokers_stay_away_gives_up(memory: MemoryCluster, name: st
     rules = replace(line.rules, backoff=BackoffRules(give_up_ms=1000))
     with pytest.raises(RetriableError, match="the brokers cannot be reached"):
         run(Copy(line.target), line.consumer(), line.sender, rules, clock=QuickClock())
+
+
+def test_a_loop_whose_brokers_fall_silent_gives_up_although_it_has_nothing_to_do(
+    memory: MemoryCluster, name: str
+) -> None:
+    line = Line(memory, name)
+    line.write([b"one"])
+    step = Copy(line.target)
+    rules = replace(line.rules, backoff=BackoffRules(give_up_ms=1000))
+    consumer = line.consumer()
+
+    def fall_silent() -> None:
+        with Member(step, consumer, line.sender, rules, clock=QuickClock()) as member:
+            consumer.until(lambda: consumer.commits == 1)
+            memory.broker.is_away = True
+            member.ended()
+
+    with pytest.raises(RetriableError, match="the brokers cannot be reached"):
+        fall_silent()

@@ -28,9 +28,14 @@ class Airflow:
 
     states: dict[str, str] = field(default_factory=dict)
     started: dict[str, Mapping[str, object]] = field(default_factory=dict)
+    sliced: tuple[str, ...] = ()
+    """Runs whose slicing task is done."""
 
     def run_state(self, _dag_id: str, run_id: str) -> str:
         return self.states.get(run_id, "")
+
+    def task_state(self, _dag_id: str, run_id: str, _task_id: str) -> str:
+        return "success" if run_id in self.sliced else "running"
 
     def start_run(self, _dag_id: str, run_id: str, conf: Mapping[str, object]) -> bool:
         self.started[run_id] = conf
@@ -106,6 +111,13 @@ def test_a_media_is_left_alone_while_the_consumers_are_behind(store: LineStore, 
 def test_a_media_is_left_alone_while_its_run_is_slicing_it(store: LineStore, tmp_path: Path) -> None:
     recorded(store, tmp_path)
     assert audit(store, Airflow({"a": "running"}), None) == {"left alone": 1}
+
+
+def test_a_media_whose_end_mark_was_lost_is_sent_again_while_its_run_waits(store: LineStore, tmp_path: Path) -> None:
+    recorded(store, tmp_path)
+    deaf = Deaf()
+    assert audit(store, Airflow({"a": "running"}, sliced=("a",)), deaf.send) == {"sent again": 1, "slices": 3}
+    assert len(deaf.sent) == 4
 
 
 def test_a_media_whose_file_is_gone_does_not_hold_up_the_others(store: LineStore, tmp_path: Path) -> None:

@@ -38,3 +38,16 @@ def test_no_dag_file_imports_the_line_or_anything_heavy(tmp_path: Any) -> None:
 def test_airflow_reads_the_files_without_an_error(dag_bag: Any) -> None:
     assert dag_bag.import_errors == {}
     assert set(dag_bag.dags) == set(DAGS)
+
+
+def test_the_audit_asks_for_a_task_that_there_is(dag_bag: Any) -> None:
+    from dags.common import INGEST, SLICING_TASK
+
+    assert SLICING_TASK in dag_bag.dags[INGEST].task_ids
+
+
+def test_what_may_stay_empty_in_a_form_is_null(dag_bag: Any) -> None:
+    """The UI takes any other empty field for a necessary one, and offers no button."""
+    params = {(name, field): value for name, dag in dag_bag.dags.items() for field, value in dag.params.items()}
+    assert params
+    assert [key for key, value in params.items() if value in ("", [])] == []

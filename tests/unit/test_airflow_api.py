@@ -140,6 +140,11 @@ def test_the_state_of_a_run_is_empty_where_there_is_none() -> None:
     assert [client.run_state("ingest_media", "a+b") for _ in range(2)] == ["failed", ""]
 
 
+def test_the_state_of_a_task_is_empty_where_it_has_none_yet() -> None:
+    client = api(Airflow(httpx.Response(200, json={"state": "deferred"}), httpx.Response(200, json={"state": None})))
+    assert [client.task_state("ingest_media", "a+b", "wait") for _ in range(2)] == ["deferred", ""]
+
+
 @given(st.text(min_size=1, max_size=200), st.text(string.hexdigits, max_size=16))
 def test_airflow_takes_the_run_id_of_any_media_id(media_id: str, version: str) -> None:
     run_id = run_id_of(media_id, version)

@@ -1,0 +1,1 @@
+"""What the line over Kafka and PostgreSQL carries when the engine costs nothing: ``python -m bench.load``."""

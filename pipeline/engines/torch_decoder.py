@@ -1,0 +1,217 @@
+"""The second half of the PyTorch engine: one step of Whisper's decoder over many texts, and the prompts before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+
+from pipeline.engines.torch_encoder import Place, SoundMemory
+from pipeline.engines.torch_ops import EPSILON
+from pipeline.engines.torch_texts import Texts
+from pipeline.engines.whisper_weights import WhisperWeights
+
+Tensor = Any
+Pair = tuple[Tensor, Tensor]
+
+_VOCABULARY_MULTIPLE = 128
+"""The vocabulary is padded to it: the product with it is aligned then, and can be searched in chunks."""
+
+
+class Ops(Protocol):
+    """``torch_ops`` or ``triton_ops``."""
+
+    @staticmethod
+    def add_norm(x: Tensor, change: Tensor, gamma: Tensor, beta: Tensor) -> Pair: ...
+    @staticmethod
+    def attend_text(
+        projected: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        lines: Tensor,
+        starts: Tensor,
+        frames: Tensor,
+        position: Tensor,
+        beam: int,
+    ) -> Tensor: ...
+    @staticmethod
+    def attend_sound(
+        query: Tensor, keys: Tensor, values: Tensor, slots: Tensor, frames: Tensor, beam: int
+    ) -> Tensor: ...
+    @staticmethod
+    def best_tokens(logits: Tensor, hidden: Tensor, count: int) -> Pair: ...
+    @staticmethod
+    def smoothed_mean(weights: Tensor, frames: Tensor, reach: int) -> Tensor: ...
+    @staticmethod
+    def project_out(states: Tensor, embeddings: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    text_norm: Pair
+    text_project: Pair
+    text_out: Pair
+    sound_norm: Pair
+    sound_query: Pair
+    sound_out: Pair
+    ffn_norm: Pair
+    widen: Pair
+    narrow: Pair
+
+
+class Decoder:
+    """Whisper's decoder. The texts and the sound that it works on are given to each call."""
+
+    def __init__(self, weights: WhisperWeights, place: Place, ops: Ops) -> None:
+        self._ops, self._heads, self._place = ops, weights.heads, place
+        self._layers = [_layer(weights, place, f"decoder/layer_{at}") for at in range(weights.decoder_layers)]
+        self._norm = _pair(weights, place, "decoder/layer_norm", "gamma", "beta")
+        self._positions = place.take(weights["decoder/position_encodings/encodings"])
+        self._followed = _followed(weights, place)
+        self._embeddings = _padded(place.take(weights["decoder/embeddings/weight"]))
+        is_shared = weights.output == "decoder/embeddings/weight"
+        self._output = self._embeddings if is_shared else _padded(place.take(weights[weights.output]))
+        self.hidden = self._hidden(weights, ())
+        self.hidden_first = self._hidden(weights, weights.suppressed_first)
+
+    def _hidden(self, weights: WhisperWeights, more: Sequence[int]) -> Tensor:
+        """0 for a token that may be written, else -inf; float32."""
+        hidden = torch.zeros(self._embeddings.shape[0], device=self._place.device)
+        hidden[weights.vocabulary :] = -torch.inf
+        hidden[[*weights.suppressed, *more]] = -torch.inf
+        return hidden
+
+    def step(self, texts: Texts, sound: SoundMemory, slices: int) -> Tensor:
+        """The states ``(rows, width)`` after the last token of each text of the first ``slices``."""
+        rows = slices * texts.beam
+        starts, frames, slots = texts.starts[:slices], texts.frames[:slices], texts.slots[:slices]
+        places = (texts.position - starts).clamp(min=0).repeat_interleave(texts.beam)
+        x = F.embedding(texts.tokens[:rows], self._embeddings) + self._positions[places]
+
+        def attend_text(layer: int, projected: Tensor) -> Tensor:
+            keys, values = texts.keys[layer], texts.values[layer]
+            return self._ops.attend_text(
+                projected, keys, values, texts.lines, starts, frames, texts.position, texts.beam
+            )
+
+        def attend_sound(layer: int, query: Tensor) -> Tensor:
+            asked = query.view(1, rows, self._heads, -1)
+            self._keep_queries(texts, layer, asked, texts.position, slice(0, rows))
+            return self._ops.attend_sound(query, sound.keys[layer], sound.values[layer], slots, frames, texts.beam)
+
+        return self._through(x, attend_text, attend_sound)
+
+    def logits(self, states: Tensor) -> Tensor:
+        """``(rows, width)`` to ``(rows, padded vocabulary)``, float32."""
+        return self._ops.project_out(states, self._output)
+
+    def read(self, texts: Texts, sound: SoundMemory, prompts: Tensor, asking: int) -> Tensor:
+        """Read the prompts ``(slices, length)``, padded at their start; their slots are the first ones.
+
+        Returns the states after each of the last ``asking`` tokens, ``(slices, asking, width)``; what the heads that
+        follow the sound asked for there is kept.
+        """
+        slices, length = prompts.shape
+        places = torch.arange(length, device=prompts.device)
+        starts = texts.starts[:slices, None]
+        own = (places[:, None] >= places) & (places >= starts[..., None])
+        # A place of the padding sees itself: a softmax over nothing is not a number.
+        own = (own | torch.eye(length, dtype=torch.bool, device=own.device))[:, None]
+        heard = torch.arange(sound.keys.shape[3], device=own.device) < texts.frames[:slices, None]
+        x = F.embedding(prompts, self._embeddings) + self._positions[(places - starts).clamp(min=0)]
+
+        def attend_text(layer: int, projected: Tensor) -> Tensor:
+            split = projected.view(slices, length, 3, self._heads, -1).permute(2, 0, 3, 1, 4)
+            texts.keys[layer, : slices * texts.beam : texts.beam, :, :length] = split[1]
+            texts.values[layer, : slices * texts.beam : texts.beam, :, :length] = split[2]
+            return _joined(F.scaled_dot_product_attention(*split, attn_mask=own))
+
+        def attend_sound(layer: int, query: Tensor) -> Tensor:
+            apart = query.view(slices, length, self._heads, -1)
+            every = slice(0, slices * texts.beam, texts.beam)
+            self._keep_queries(texts, layer, apart[:, -asking:].transpose(0, 1), places[-asking:], every)
+            keys, values = sound.keys[layer, :slices], sound.values[layer, :slices]
+            mask = heard[:, None, None].expand(-1, -1, length, -1)
+            return _joined(F.scaled_dot_product_attention(apart.transpose(1, 2), keys, values, attn_mask=mask))
+
+        return self._through(x, attend_text, attend_sound)[:, -asking:]
+
+    def _through(
+        self, x: Tensor, attend_text: Callable[[int, Tensor], Tensor], attend_sound: Callable[[int, Tensor], Tensor]
+    ) -> Tensor:
+        """All layers and the last norm; ``x (..., width)``."""
+        nexts = [layer.text_norm for layer in self._layers[1:]] + [self._norm]
+        normal = F.layer_norm(x, (x.shape[-1],), *self._layers[0].text_norm, EPSILON)
+        for at, (layer, after) in enumerate(zip(self._layers, nexts, strict=True)):
+            change = F.linear(attend_text(at, F.linear(normal, *layer.text_project)), *layer.text_out)
+            x, normal = self._ops.add_norm(x, change, *layer.sound_norm)
+            change = F.linear(attend_sound(at, F.linear(normal, *layer.sound_query)), *layer.sound_out)
+            x, normal = self._ops.add_norm(x, change, *layer.ffn_norm)
+            change = F.linear(F.gelu(F.linear(normal, *layer.widen)), *layer.narrow)
+            x, normal = self._ops.add_norm(x, change, *after)
+        return normal
+
+    def _keep_queries(self, texts: Texts, layer: int, queries: Tensor, position: Tensor, rows: slice) -> None:
+        """Keep what the heads that follow the sound ask for; ``queries (places, rows, heads, head width)``."""
+        if layer in self._followed:
+            chosen = queries.index_select(2, self._followed[layer])
+            texts.queries[layer][:, rows].index_copy_(0, position, chosen)
+
+    def followed(self, texts: Texts, sound: SoundMemory, slots: Tensor, lines: Tensor, first: int) -> Tensor:
+        """Scores of the heads that follow the sound, float32, ``(texts, heads, length, frames)``.
+
+        ``lines (texts, length)`` says which row was at each place from ``first`` on, ``slots (texts,)`` where the
+        sound is.
+        """
+        places = torch.arange(first, first + lines.shape[1], device=lines.device)
+        scores = []
+        for layer, heads in self._followed.items():
+            queries = texts.queries[layer][places, lines.long()].permute(0, 2, 1, 3)
+            keys = sound.keys[layer][slots[:, None], heads]
+            scores.append((queries * queries.shape[-1] ** -0.5) @ keys.transpose(2, 3))
+        return torch.cat(scores, 1).float()
+
+
+def _joined(heads: Tensor) -> Tensor:
+    """``(slices, heads, length, head width)`` to ``(slices, length, width)``."""
+    return heads.transpose(1, 2).flatten(2)
+
+
+def _padded(embeddings: Tensor) -> Tensor:
+    return F.pad(embeddings, (0, 0, 0, -embeddings.shape[0] % _VOCABULARY_MULTIPLE))
+
+
+def _followed(weights: WhisperWeights, place: Place) -> dict[int, Tensor]:
+    """The heads of each layer that follow the sound, by layer."""
+    layers = sorted({layer for layer, _ in weights.alignment_heads})
+    return {
+        layer: torch.tensor([head for at, head in weights.alignment_heads if at == layer], device=place.device)
+        for layer in layers
+    }
+
+
+def _pair(weights: WhisperWeights, place: Place, name: str, first: str = "weight", second: str = "bias") -> Pair:
+    return place.take(weights[f"{name}/{first}"]), place.take(weights[f"{name}/{second}"])
+
+
+def _layer(weights: WhisperWeights, place: Place, name: str) -> _Layer:
+    def norm(part: str) -> Pair:
+        return _pair(weights, place, f"{name}/{part}/layer_norm", "gamma", "beta")
+
+    def linear(part: str) -> Pair:
+        return _pair(weights, place, f"{name}/{part}")
+
+    return _Layer(
+        text_norm=norm("self_attention"),
+        text_project=linear("self_attention/linear_0"),
+        text_out=linear("self_attention/linear_1"),
+        sound_norm=norm("attention"),
+        sound_query=linear("attention/linear_0"),
+        sound_out=linear("attention/linear_2"),
+        ffn_norm=norm("ffn"),
+        widen=linear("ffn/linear_0"),
+        narrow=linear("ffn/linear_1"),
+    )

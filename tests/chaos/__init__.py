@@ -1,0 +1,1 @@
+"""The distributed line under fire: consumers, broker and database are killed, and what is left is compared."""
