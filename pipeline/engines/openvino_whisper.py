@@ -41,6 +41,8 @@ class OpenVinoWhisper:
             "INFERENCE_PRECISION_HINT": arithmetic.memory,
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
+            # 8 bits by default, which rounded a text otherwise beside a longer prompt, and saved nothing here.
+            "KV_CACHE_PRECISION": arithmetic.memory,
         }
         # Beside weights of 8 bits the states are rounded to 8 bits too, with a scale for so many of them. One for each
         # row took 15 % off a step of 20 rows where the default of 32 was; the rounding of the weights is larger.

@@ -55,14 +55,14 @@ class Member:
         return f"{self.log.name}: {lines[-1]}"
 
     def is_fine(self, status: int) -> bool:
-        """Whether it may end so: brokers or a database that are away at its start end it with 75."""
+        """Whether it may end so. Brokers or a database away at its start end it with 75, whatever it is told."""
+        if status == EXIT_RETRIABLE:
+            return True
         if self.state is State.KILLED:
             return status == -signal.SIGKILL
-        if self.state is State.LEAVING:
-            # SIGTERM before its handler is there ends it, too.
-            is_early = status == -signal.SIGTERM and CONSUMES not in self.log.read_text("utf-8", "replace")
-            return status in (EXIT_DONE, EXIT_RETRIABLE) or is_early
-        return status == EXIT_RETRIABLE
+        # SIGTERM before its handler is there ends it, too.
+        is_early = status == -signal.SIGTERM and CONSUMES not in self.log.read_text("utf-8", "replace")
+        return self.state is State.LEAVING and (status == EXIT_DONE or is_early)
 
 
 class Crew:

@@ -14,6 +14,7 @@ from typing import Any
 import ctranslate2
 import numpy as np
 import pytest
+from openvino import Type
 from rapidfuzz.distance import Levenshtein
 
 from pipeline.assembly import present_model
@@ -21,7 +22,7 @@ from pipeline.decoding import decode, find_ffmpeg
 from pipeline.engines.faster_whisper import FasterWhisperEngine
 from pipeline.engines.fused import FusedEngine
 from pipeline.engines.openvino_graphs import Arithmetic
-from pipeline.engines.openvino_whisper import Memory, OpenVinoWhisper, load_fused
+from pipeline.engines.openvino_whisper import OpenVinoWhisper, load_fused
 from pipeline.engines.whisper_weights import WhisperWeights, load_weights
 from pipeline.errors import RetriableError, UsageError
 from pipeline.media import choose_track, probe
@@ -31,9 +32,9 @@ from pipeline.values import Boundary, Samples, Slice, SliceAudio, Span
 
 PROMPTS = {"zh": "大家好，今天我们开始上课。", "en": "Hello, and welcome. Today we speak of physics."}
 SPANS = {
-    "zh_physics_yunxi": (Span(600, 11_500), Span(11_600, 16_800)),
-    "zh_biology_xiaoyi": (Span(0, 4_000),),
-    "en_physics_michael": (Span(0, 8_000),),
+    "zh_physics_yunxi": (Span(500, 8_000), Span(8_000, 11_500)),
+    "zh_biology_xiaoyi": (Span(500, 5_700),),
+    "en_physics_michael": (Span(500, 6_400),),
 }
 Sounds = dict[str, Samples]
 
@@ -63,13 +64,25 @@ def engine(base: Path) -> FusedEngine:
 
 
 @pytest.fixture(scope="module")
+def half(weights: WhisperWeights) -> OpenVinoWhisper:
+    """As on the processors that are fast at it; the others compute it as they can."""
+    return OpenVinoWhisper(weights, Arithmetic("bf16", int8_decoder=True), threads=2)
+
+
+@pytest.fixture(scope="module")
+def exact(weights: WhisperWeights) -> OpenVinoWhisper:
+    """Without 8-bit weights, so that nothing is rounded by what else is in the batch."""
+    return OpenVinoWhisper(weights, Arithmetic("f32", int8_decoder=False), threads=2)
+
+
+@pytest.fixture(scope="module")
 def sounds(shared_data: Path) -> Sounds:
     return {name: sound_of(shared_data / "lectures" / f"{name}.mp4") for name in SPANS}
 
 
 @pytest.fixture(scope="module")
 def requests(sounds: Sounds) -> list[Request]:
-    """Four slices of 4 to 11 s in two languages; prompts of two lengths."""
+    """Four slices of 3 to 8 s in two languages; prompts of two lengths."""
     spans = [(name, span) for name, each in SPANS.items() for span in each]
     return [request(sounds, name, span, index) for index, (name, span) in enumerate(spans)]
 
@@ -120,9 +133,8 @@ def start_errors_ms(heard: Hypothesis, reference: Hypothesis) -> Iterator[int]:
 
 def as_float32(tensor: Any) -> np.ndarray:
     """Numpy knows no bfloat16: it is the upper half of a float32."""
-    if str(tensor.element_type) != str(tensor.element_type).replace("bfloat16", ""):
-        data = np.frombuffer(np.ascontiguousarray(tensor.data).tobytes(), np.uint16)
-        return (data.astype(np.uint32) << 16).view(np.float32).reshape(tuple(tensor.shape))
+    if tensor.element_type == Type.bf16:
+        return (tensor.data.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     return np.array(tensor.data)
 
 
@@ -135,22 +147,21 @@ def memory_of_reference(encoded: np.ndarray, weights: WhisperWeights, layer: int
     return keys * size**-0.5, values
 
 
-@pytest.mark.parametrize(("arithmetic", "bound"), [("f32", 1e-3), ("bf16", 5e-2)])
 def test_the_memory_of_a_sound_is_the_references(
-    base: Path, weights: WhisperWeights, sounds: Sounds, arithmetic: str, bound: float
+    base: Path, weights: WhisperWeights, sounds: Sounds, exact: OpenVinoWhisper, half: OpenVinoWhisper
 ) -> None:
     from faster_whisper.feature_extractor import FeatureExtractor
 
     mel = FeatureExtractor()(sounds["zh_physics_yunxi"][: 30 * 16_000])[:, :3_000].astype(np.float32)
     whisper = ctranslate2.models.Whisper(str(base), compute_type="float32", intra_threads=2)
     encoded = np.asarray(whisper.encode(ctranslate2.StorageView.from_array(mel[None])))[0]
-    memory: Memory = OpenVinoWhisper(weights, Arithmetic(arithmetic, int8_decoder=True), threads=2).encode(mel)
-    assert memory.frames == 1_500
-    for layer in (0, weights.decoder_layers - 1):
-        pairs = zip(("keys", "values"), memory_of_reference(encoded, weights, layer), strict=True)
-        for name, expected in pairs:
-            found = as_float32(memory.tensors[f"{name}.{layer}"])[0]
-            assert np.linalg.norm(found - expected) / np.linalg.norm(expected) < bound
+    for runtime, bound in ((exact, 1e-3), (half, 5e-2)):
+        memory = runtime.encode(mel)
+        assert memory.frames == 1_500
+        for layer in (0, weights.decoder_layers - 1):
+            for name, expected in zip(("keys", "values"), memory_of_reference(encoded, weights, layer), strict=True):
+                found = as_float32(memory.tensors[f"{name}.{layer}"])[0]
+                assert np.linalg.norm(found - expected) / np.linalg.norm(expected) < bound
 
 
 def test_texts_and_their_measures_are_the_references(heard: list[Hypothesis], reference: list[Hypothesis]) -> None:
@@ -163,25 +174,29 @@ def test_texts_and_their_measures_are_the_references(heard: list[Hypothesis], re
 def test_words_begin_where_the_references_do(heard: list[Hypothesis], reference: list[Hypothesis]) -> None:
     pairs = zip(heard, reference, strict=True)
     errors = [error for pair in pairs for error in start_errors_ms(*pair)]
-    assert len(errors) > 40
+    assert len(errors) > 30
     assert np.median(errors) < 60
 
 
 def test_in_bfloat16_the_text_is_nearly_the_same(
-    base: Path, requests: Sequence[Request], heard: list[Hypothesis]
+    base: Path, half: OpenVinoWhisper, requests: Sequence[Request], heard: list[Hypothesis]
 ) -> None:
-    half = load_fused(base, "half", arithmetic="bf16", threads=2)
-    assert error_rate(half.transcribe(requests, Decoding(beam_size=3)), heard) < 0.05
+    found = FusedEngine(half, base, "half").transcribe(requests, Decoding(beam_size=3))
+    assert error_rate(found, heard) < 0.05
 
 
 def test_a_slice_has_the_same_text_alone_and_in_a_batch(
-    engine: FusedEngine, requests: Sequence[Request], heard: list[Hypothesis]
+    base: Path, exact: OpenVinoWhisper, requests: Sequence[Request]
 ) -> None:
     """Though the others have prompts and sounds of other lengths, and leave the batch before it or after it."""
+    engine = FusedEngine(exact, base, "exact")
+    together = engine.transcribe(requests, Decoding(beam_size=3))
     alone = [engine.transcribe([one], Decoding(beam_size=3))[0] for one in requests]
-    assert texts(alone) == texts(heard)
-    for one, among in zip(alone, heard, strict=True):
-        assert one.segment.avg_logprob == pytest.approx(among.segment.avg_logprob, abs=0.01)
+    assert texts(alone) == texts(together)
+    for one, among in zip(alone, together, strict=True):
+        assert one.segment.avg_logprob == pytest.approx(among.segment.avg_logprob, abs=1e-3)
+        starts, others = ([word.start_ms for word in each.segment.words] for each in (one, among))
+        assert starts == pytest.approx(others, abs=20)
 
 
 def test_the_language_is_heard(engine: FusedEngine, requests: Sequence[Request]) -> None:
@@ -191,15 +206,17 @@ def test_the_language_is_heard(engine: FusedEngine, requests: Sequence[Request])
     assert all(one.language_probability > 0.9 for one in found)
 
 
-def test_a_sampled_text_is_the_same_every_time(engine: FusedEngine, requests: Sequence[Request]) -> None:
-    drawn = Decoding(beam_size=1, temperature=0.8, use_prompt=False)
+def test_a_sampled_text_does_not_depend_on_the_batch(
+    base: Path, exact: OpenVinoWhisper, requests: Sequence[Request]
+) -> None:
+    engine, drawn = FusedEngine(exact, base, "exact"), Decoding(beam_size=1, temperature=0.4, use_prompt=False)
     together = texts(engine.transcribe(requests[1:3], drawn))
-    assert together == texts(engine.transcribe(requests[1:2], drawn)) + texts(engine.transcribe(requests[2:3], drawn))
+    assert together == [texts(engine.transcribe([one], drawn))[0] for one in requests[1:3]]
 
 
 @pytest.mark.parametrize("span", [Span(900, 1_100), Span(0, 30_000)], ids=["200 ms", "30 s"])
 def test_the_shortest_and_the_longest_slice_are_heard(engine: FusedEngine, sounds: Sounds, span: Span) -> None:
-    (found,) = engine.transcribe([request(sounds, "zh_physics_yunxi", span)], Decoding(beam_size=2, use_prompt=False))
+    (found,) = engine.transcribe([request(sounds, "zh_physics_yunxi", span)], Decoding(beam_size=1, use_prompt=False))
     words = found.segment.words
     assert all(span.start_ms <= word.start_ms <= word.end_ms <= span.end_ms for word in words)
     if span.duration_ms == 30_000:
@@ -237,7 +254,7 @@ class Failing:
     def __init__(self, weights: WhisperWeights) -> None:
         self.weights = weights
 
-    def encode(self, mel: np.ndarray) -> Any:
+    def encode(self, mel: np.ndarray) -> Any:  # noqa: ARG002
         raise RuntimeError("bad allocation")
 
     begin: Callable[..., Any]
