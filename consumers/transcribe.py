@@ -25,8 +25,8 @@ from consumers.wiring import Surroundings, run_program
 from pipeline.assembly import load_engine, present_model
 from pipeline.broker import AUDIO_SLICES, SLICE_TRANSCRIPTS, Outgoing
 from pipeline.errors import InvalidInputError, RetriableError, UsageError
-from pipeline.identity import digest
 from pipeline.judging import JudgeRules
+from pipeline.keys import engine_key
 from pipeline.messages import MediaSliced, SliceReady, SliceTranscribed, decode_audio_topic, encode, slice_transcribed
 from pipeline.settings import Device, Settings, choose_device
 from pipeline.transcription import LADDER, Engine, Request, TranscriptionOptions, transcribe
@@ -128,7 +128,8 @@ def local_engines(device: Device, settings: Settings, say: Callable[[str], None]
     def engine_of(name: str) -> NamedEngine:
         try:
             model = present_model(name, settings, say)
-            engine = load_engine(model, digest(model.fingerprint, device), device, settings)
+            key = engine_key(model.fingerprint, device.engine, device.name, device.compute_type)
+            engine = load_engine(model, key, device, settings)
         except UsageError as error:
             raise RetriableError(f"slices wait for the model {name}: {error.reason}") from error
         return NamedEngine(engine, f"{device.engine} {model.folder.name} {device.compute_type} {device.name}")

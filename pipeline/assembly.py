@@ -13,8 +13,8 @@ from pipeline.driver import LineOptions, LineTools
 from pipeline.errors import InvalidInputError, UsageError
 from pipeline.glossary_file import LANGUAGES, load_glossary
 from pipeline.hearing import HearingRules
-from pipeline.identity import digest
 from pipeline.judging import JudgeRules
+from pipeline.keys import engine_key
 from pipeline.models import LocalModel, fetch_model, find_model
 from pipeline.postprocess import Glossary, PostprocessOptions, prompt_sentence
 from pipeline.settings import Device, Settings, choose_device, open_database
@@ -72,7 +72,7 @@ def open_tools(request: RunRequest, settings: Settings, say: Callable[[str], Non
     device = choose_device(request.device, request.engine)
     make_detector, detector_fingerprint = find_detector(request.vad, settings, say)
     model = present_model(request.model, settings, say)
-    fingerprint = digest(model.fingerprint, device)
+    fingerprint = engine_key(model.fingerprint, device.engine, device.name, device.compute_type)
     with open_database(settings) as url, LineStore.open(url) as store:
         yield LineTools(
             engine=cache(lambda: load_engine(model, fingerprint, device, settings)),

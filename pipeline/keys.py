@@ -12,6 +12,14 @@ from pipeline.transcription import TranscriptionOptions
 LINE_VERSION = 2
 """Raised when a step changes what it makes from the same input, so that finished media are made anew."""
 
+ENGINE_REVISIONS = {"faster-whisper": 2, "fused": 1}
+"""Raised when an engine gives other texts or times from the same weights."""
+
+
+def engine_key(model_fingerprint: str, engine: str, device: str, arithmetic: str) -> str:
+    """What the transcripts of an engine depend on beside what it is asked."""
+    return digest(model_fingerprint, engine, ENGINE_REVISIONS[engine], device, arithmetic)
+
 
 def slicing_key(content_fingerprint: str, detector_fingerprint: str, rules: HearingRules) -> str:
     """What the slices of a media depend on; 16 hex digits, like all here."""

@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ def milliseconds(work: Callable[[], object], repeats: int = 20) -> float:
     """The median time of a piece of work on the device."""
     for _ in range(3):
         work()
-    times = []
+    times: list[float] = []
     for _ in range(repeats):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
@@ -61,7 +62,9 @@ def random(*shape: int, scale: float = 1.0) -> Tensor:
 
 def ceilings() -> None:
     """What this card does at best: a large copy, and a large product."""
-    print(f"  {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {torch.cuda.mem_get_info()[0] >> 30} GiB free")
+    print(
+        f"  {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {torch.cuda.mem_get_info()[0] >> 30} GiB free"
+    )
     source = random(1 << 30)
     target = torch.empty_like(source)
     took = milliseconds(lambda: target.copy_(source))
@@ -82,7 +85,11 @@ def text_attention() -> None:
     for beam, heads in ((5, 8), (1, 8), (5, 20)):
         slices, context, position = 128, 448, torch.tensor([150], device="cuda")
         rows = slices * beam
-        projected, keys, values = random(rows, 3 * heads * 64), random(rows, heads, 448, 64), random(rows, heads, 448, 64)
+        projected, keys, values = (
+            random(rows, 3 * heads * 64),
+            random(rows, heads, 448, 64),
+            random(rows, heads, 448, 64),
+        )
         lines = torch.randint(0, rows, (rows, context), device="cuda", dtype=torch.int32)
         at = torch.randint(0, 60, (slices,), device="cuda", dtype=torch.int32)
         frames = torch.full((slices,), 1500, device="cuda", dtype=torch.int32)
@@ -90,7 +97,7 @@ def text_attention() -> None:
         right = torch_ops.attend_text(projected.float(), keys.float(), values.float(), *given)
         found = triton_ops.attend_text(projected, keys, values, *given)
         require(f"attend_text beam {beam} heads {heads}", off(found, right), 3e-3)
-        took = milliseconds(lambda given=given, p=projected, k=keys, v=values: triton_ops.attend_text(p, k, v, *given))
+        took = milliseconds(partial(triton_ops.attend_text, projected, keys, values, *given))
         read = rows * 120 * heads * 64 * 2 * 2
         print(f"  {took * 1000:.0f} us, {read / took / 1e9:.2f} TB/s")
 
@@ -107,7 +114,7 @@ def sound_attention() -> None:
         found = triton_ops.attend_sound(query, keys, values, *given)
         require(f"attend_sound {slices} slices, beam {beam}, {heads} heads", off(found, right), 3e-3)
         frames[:] = 1500
-        took = milliseconds(lambda q=query, k=keys, v=values, given=given: triton_ops.attend_sound(q, k, v, *given))
+        took = milliseconds(partial(triton_ops.attend_sound, query, keys, values, *given))
         print(f"  {took * 1000:.0f} us, {2 * keys.numel() * 2 / took / 1e9:.2f} TB/s")
 
 
@@ -121,7 +128,9 @@ def tokens() -> None:
     require("which tokens", float((found[0] != right[0]).double().mean()), 1e-3)
     print(f"  {milliseconds(lambda: triton_ops.best_tokens(logits, hidden, 10)) * 1000:.0f} us")
     states, embeddings = random(640, 512), random(51968, 512)
-    require("project_out", off(triton_ops.project_out(states, embeddings), states.float() @ embeddings.float().t()), 1e-3)
+    require(
+        "project_out", off(triton_ops.project_out(states, embeddings), states.float() @ embeddings.float().t()), 1e-3
+    )
     print(f"  product {milliseconds(lambda: triton_ops.project_out(states, embeddings)) * 1000:.0f} us")
 
 
@@ -137,7 +146,12 @@ def alignment() -> None:
         require(f"costs of slice {at}", off(found[part], right[part]), 1e-5)
     require("starts", float((starts(*given, torch_ops) != starts(*given, triton_ops)).double().mean()), 1e-3)
     with torch.inference_mode():
-        took = milliseconds(lambda: [costs(scores[a : a + 32], rows[a : a + 32], frames[a : a + 32], triton_ops) for a in range(0, 128, 32)], 3)
+        took = milliseconds(
+            lambda: [
+                costs(scores[a : a + 32], rows[a : a + 32], frames[a : a + 32], triton_ops) for a in range(0, 128, 32)
+            ],
+            3,
+        )
         both = milliseconds(lambda: starts(scores, rows, frames, triton_ops), 3)
     print(f"  128 slices: costs {took:.1f} ms, with the path {both:.1f} ms")
 
@@ -154,7 +168,9 @@ def encoder() -> None:
         compiled = Encoder(weights, _PLACE, is_compiled=True)
         begun = time.perf_counter()
         compiled(mel)
-        print(f"  compiled in {time.perf_counter() - begun:.0f} s, {milliseconds(lambda: compiled(mel), 5) / 64:.3f} ms a window")
+        torch.cuda.synchronize()
+        print(f"  compiled in {time.perf_counter() - begun:.0f} s")
+        print(f"  compiled {milliseconds(lambda: compiled(mel), 5) / 64:.3f} ms a window")
     except Exception as error:  # noqa: BLE001 - whatever a compiler throws is what we want to know
         print(f"  torch.compile failed: {type(error).__name__}: {str(error)[:300]}")
 
@@ -172,7 +188,12 @@ def search() -> None:
             running = BeamSearch(decoder, ops, texts, sound, weights.end)
             prompts = torch.tensor([_PROMPT] * slices, device="cuda")
 
-            def once(running: BeamSearch = running, decoder: Decoder = decoder, sound: SoundMemory = sound, prompts: Tensor = prompts) -> Any:
+            def once(
+                running: BeamSearch = running,
+                decoder: Decoder = decoder,
+                sound: SoundMemory = sound,
+                prompts: Tensor = prompts,
+            ) -> Any:
                 running.texts.begin(len(prompts), [1500] * len(prompts), [4] * len(prompts), 64)
                 return running.run(decoder.logits(decoder.read(running.texts, sound, prompts, 4)[:, -1]))
 
@@ -181,14 +202,15 @@ def search() -> None:
             torch.cuda.synchronize()
             print(f"  {slices} x beam {beam}: first run {time.perf_counter() - begun:.1f} s")
             again = once()
-            require("a graph writes what single steps write", float((first.tokens != again.tokens).double().mean()), 0.02)
+            # Another choice of algorithm for a product is enough for another text of random weights.
+            require("a graph writes what single steps write", off(again.totals, first.totals), 2e-2)
             found.append(again)
             took = milliseconds(once, 3)
             held = torch.cuda.max_memory_allocated() / 2**30
             print(f"  {running.steps} steps, {took / running.steps:.3f} ms a step, peak {held:.1f} GiB")
         if len(found) == 2:
             same = float((found[0].tokens[:, :16] == found[1].tokens[:, :16]).double().mean())
-            print(f"  first 16 tokens equal between kernels: {same:.2f}; totals {found[0].totals[:3].tolist()} {found[1].totals[:3].tolist()}")
+            print(f"  first 16 tokens equal between kernels: {same:.2f}")
             require("kernels agree", off(found[0].totals, found[1].totals), 2e-2)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.nn import functional
 
 from pipeline.engines.alignment import SMOOTHED_FRAMES
 from pipeline.engines.torch_decoder import Ops
@@ -18,7 +19,7 @@ def starts(scores: Tensor, rows: Tensor, frames: Tensor, ops: Ops) -> Tensor:
     ``scores (slices, heads, longest, frames)``: what the heads that follow the sound say, before their softmax;
     ``rows (slices,)`` and ``frames (slices,)`` are those of each slice, what lies behind is padding.
     """
-    return _path(costs(scores, rows, frames, ops), rows, frames)
+    return path(costs(scores, rows, frames, ops), rows, frames)
 
 
 def costs(scores: Tensor, rows: Tensor, frames: Tensor, ops: Ops) -> Tensor:
@@ -35,8 +36,8 @@ def costs(scores: Tensor, rows: Tensor, frames: Tensor, ops: Ops) -> Tensor:
     return -ops.smoothed_mean(apart / deviation.clamp(min=1e-9), frames, SMOOTHED_FRAMES // 2)
 
 
-def _path(cost: Tensor, rows: Tensor, frames: Tensor) -> Tensor:
-    """Where the cheapest path enters each row.
+def path(cost: Tensor, rows: Tensor, frames: Tensor) -> Tensor:
+    """Where the cheapest path enters each row; ``cost (slices, longest, frames)``.
 
     With the sums S of a row's costs, the cheapest way to frame c costs S[c] + min over b <= c of (enter[b] - S[b - 1]):
     a row of all slices is a few operations.
@@ -54,7 +55,7 @@ def _path(cost: Tensor, rows: Tensor, frames: Tensor) -> Tensor:
         both, token = total[:, :-1], total[:, 1:]
         torch.le(both, token, out=is_both[row])
         least, entered[row] = (torch.minimum(both, token) - before[:, row]).cummin(-1)
-        total = torch.nn.functional.pad(sums[:, row] + least, (1, 0), value=torch.inf)
+        total = functional.pad(sums[:, row] + least, (1, 0), value=torch.inf)
     return _walk_back(entered, is_both, rows, frames)
 
 

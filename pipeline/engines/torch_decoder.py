@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from pipeline.engines.torch_encoder import Place, SoundMemory
 from pipeline.engines.torch_ops import EPSILON
@@ -24,10 +24,9 @@ _VOCABULARY_MULTIPLE = 128
 class Ops(Protocol):
     """``torch_ops`` or ``triton_ops``."""
 
-    @staticmethod
-    def add_norm(x: Tensor, change: Tensor, gamma: Tensor, beta: Tensor) -> Pair: ...
-    @staticmethod
+    def add_norm(self, x: Tensor, change: Tensor, gamma: Tensor, beta: Tensor) -> Pair: ...
     def attend_text(
+        self,
         projected: Tensor,
         keys: Tensor,
         values: Tensor,
@@ -37,16 +36,12 @@ class Ops(Protocol):
         position: Tensor,
         beam: int,
     ) -> Tensor: ...
-    @staticmethod
     def attend_sound(
-        query: Tensor, keys: Tensor, values: Tensor, slots: Tensor, frames: Tensor, beam: int
+        self, query: Tensor, keys: Tensor, values: Tensor, slots: Tensor, frames: Tensor, beam: int
     ) -> Tensor: ...
-    @staticmethod
-    def best_tokens(logits: Tensor, hidden: Tensor, count: int) -> Pair: ...
-    @staticmethod
-    def smoothed_mean(weights: Tensor, frames: Tensor, reach: int) -> Tensor: ...
-    @staticmethod
-    def project_out(states: Tensor, embeddings: Tensor) -> Tensor: ...
+    def best_tokens(self, logits: Tensor, hidden: Tensor, count: int) -> Pair: ...
+    def smoothed_mean(self, weights: Tensor, frames: Tensor, reach: int) -> Tensor: ...
+    def project_out(self, states: Tensor, embeddings: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +84,7 @@ class Decoder:
         rows = slices * texts.beam
         starts, frames, slots = texts.starts[:slices], texts.frames[:slices], texts.slots[:slices]
         places = (texts.position - starts).clamp(min=0).repeat_interleave(texts.beam)
-        x = F.embedding(texts.tokens[:rows], self._embeddings) + self._positions[places]
+        x = functional.embedding(texts.tokens[:rows], self._embeddings) + self._positions[places]
 
         def attend_text(layer: int, projected: Tensor) -> Tensor:
             keys, values = texts.keys[layer], texts.values[layer]
@@ -121,13 +116,13 @@ class Decoder:
         # A place of the padding sees itself: a softmax over nothing is not a number.
         own = (own | torch.eye(length, dtype=torch.bool, device=own.device))[:, None]
         heard = torch.arange(sound.keys.shape[3], device=own.device) < texts.frames[:slices, None]
-        x = F.embedding(prompts, self._embeddings) + self._positions[(places - starts).clamp(min=0)]
+        x = functional.embedding(prompts, self._embeddings) + self._positions[(places - starts).clamp(min=0)]
 
         def attend_text(layer: int, projected: Tensor) -> Tensor:
             split = projected.view(slices, length, 3, self._heads, -1).permute(2, 0, 3, 1, 4)
             texts.keys[layer, : slices * texts.beam : texts.beam, :, :length] = split[1]
             texts.values[layer, : slices * texts.beam : texts.beam, :, :length] = split[2]
-            return _joined(F.scaled_dot_product_attention(*split, attn_mask=own))
+            return _joined(functional.scaled_dot_product_attention(*split, attn_mask=own))
 
         def attend_sound(layer: int, query: Tensor) -> Tensor:
             apart = query.view(slices, length, self._heads, -1)
@@ -135,7 +130,7 @@ class Decoder:
             self._keep_queries(texts, layer, apart[:, -asking:].transpose(0, 1), places[-asking:], every)
             keys, values = sound.keys[layer, :slices], sound.values[layer, :slices]
             mask = heard[:, None, None].expand(-1, -1, length, -1)
-            return _joined(F.scaled_dot_product_attention(apart.transpose(1, 2), keys, values, attn_mask=mask))
+            return _joined(functional.scaled_dot_product_attention(apart.transpose(1, 2), keys, values, attn_mask=mask))
 
         return self._through(x, attend_text, attend_sound)[:, -asking:]
 
@@ -144,13 +139,15 @@ class Decoder:
     ) -> Tensor:
         """All layers and the last norm; ``x (..., width)``."""
         nexts = [layer.text_norm for layer in self._layers[1:]] + [self._norm]
-        normal = F.layer_norm(x, (x.shape[-1],), *self._layers[0].text_norm, EPSILON)
+        normal = functional.layer_norm(x, (x.shape[-1],), *self._layers[0].text_norm, EPSILON)
         for at, (layer, after) in enumerate(zip(self._layers, nexts, strict=True)):
-            change = F.linear(attend_text(at, F.linear(normal, *layer.text_project)), *layer.text_out)
+            change = functional.linear(attend_text(at, functional.linear(normal, *layer.text_project)), *layer.text_out)
             x, normal = self._ops.add_norm(x, change, *layer.sound_norm)
-            change = F.linear(attend_sound(at, F.linear(normal, *layer.sound_query)), *layer.sound_out)
+            change = functional.linear(
+                attend_sound(at, functional.linear(normal, *layer.sound_query)), *layer.sound_out
+            )
             x, normal = self._ops.add_norm(x, change, *layer.ffn_norm)
-            change = F.linear(F.gelu(F.linear(normal, *layer.widen)), *layer.narrow)
+            change = functional.linear(functional.gelu(functional.linear(normal, *layer.widen)), *layer.narrow)
             x, normal = self._ops.add_norm(x, change, *after)
         return normal
 
@@ -181,7 +178,7 @@ def _joined(heads: Tensor) -> Tensor:
 
 
 def _padded(embeddings: Tensor) -> Tensor:
-    return F.pad(embeddings, (0, 0, 0, -embeddings.shape[0] % _VOCABULARY_MULTIPLE))
+    return functional.pad(embeddings, (0, 0, 0, -embeddings.shape[0] % _VOCABULARY_MULTIPLE))
 
 
 def _followed(weights: WhisperWeights, place: Place) -> dict[int, Tensor]:

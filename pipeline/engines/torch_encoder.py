@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 from pipeline.engines.torch_ops import EPSILON
 from pipeline.engines.whisper_weights import WhisperWeights
@@ -111,20 +111,22 @@ class Encoder:
 
     def _encode(self, mel: Tensor) -> Tensor:
         first, second = self._convolutions
-        x = F.gelu(F.conv1d(mel, *first, padding=1))
-        x = F.gelu(F.conv1d(x, *second, stride=2, padding=1)).transpose(1, 2)
+        x = functional.gelu(functional.conv1d(mel, *first, padding=1))
+        x = functional.gelu(functional.conv1d(x, *second, stride=2, padding=1)).transpose(1, 2)
         x = x + self._positions[: x.shape[1]]
         for layer in self._layers:
             x = x + self._attended(x, layer)
-            x = x + F.linear(F.gelu(F.linear(_normal(x, layer.ffn_norm), *layer.widen)), *layer.narrow)
+            x = x + functional.linear(
+                functional.gelu(functional.linear(_normal(x, layer.ffn_norm), *layer.widen)), *layer.narrow
+            )
         return _normal(x, self._norm)
 
     def _attended(self, x: Tensor, layer: _Layer) -> Tensor:
         slices, frames, width = x.shape
-        projected = F.linear(_normal(x, layer.norm), *layer.project)
+        projected = functional.linear(_normal(x, layer.norm), *layer.project)
         query, key, value = projected.view(slices, frames, 3, self._heads, -1).permute(2, 0, 3, 1, 4)
-        mixed = F.scaled_dot_product_attention(query, key, value)
-        return F.linear(mixed.transpose(1, 2).reshape(slices, frames, width), *layer.out)
+        mixed = functional.scaled_dot_product_attention(query, key, value)
+        return functional.linear(mixed.transpose(1, 2).reshape(slices, frames, width), *layer.out)
 
 
 class SoundMemory:
@@ -146,13 +148,13 @@ class SoundMemory:
         """Put the encoder's output ``(n, frames, width)`` into the slots ``(n,)``."""
         slices, frames, _ = encoded.shape
         for layer, project in enumerate(self._project):
-            both = F.linear(encoded, *project).view(slices, frames, 2, self._heads, -1).permute(2, 0, 3, 1, 4)
+            both = functional.linear(encoded, *project).view(slices, frames, 2, self._heads, -1).permute(2, 0, 3, 1, 4)
             self.keys[layer, :, :, :frames].index_copy_(0, slots, both[0])
             self.values[layer, :, :, :frames].index_copy_(0, slots, both[1])
 
 
 def _normal(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
-    return F.layer_norm(x, (x.shape[-1],), *norm, EPSILON)
+    return functional.layer_norm(x, (x.shape[-1],), *norm, EPSILON)
 
 
 def _pairs(weights: WhisperWeights, place: Place) -> Any:

@@ -13,7 +13,7 @@ import torch
 from pipeline.engines.alignment import token_starts
 from pipeline.engines.beam_search import Rules, Text, search
 from pipeline.engines.sampling import Sampling, sample
-from pipeline.engines.torch_alignment import starts
+from pipeline.engines.torch_alignment import costs, path
 from pipeline.engines.torch_decoder import Decoder, Ops
 from pipeline.engines.torch_encoder import Encoder, LogMel, Place, SoundMemory
 from pipeline.engines.torch_search import BeamSearch, Written, capacity_for
@@ -28,6 +28,8 @@ Tensor = Any
 _ENCODED_TOGETHER = 64
 _ALIGNED_TOGETHER = 32
 """Slices whose attention is laid out at a time: those of 30 s take 0.5 GB."""
+_PATHS_TOGETHER = 128
+"""Slices whose paths are searched at a time, row by row: the more, the fewer calls of the device."""
 _ARRAYS_HELD = 2
 """Sets of texts that are kept, one a beam: the ladder goes up and down."""
 
@@ -153,13 +155,14 @@ class TorchModel:
         rows = written.lengths + (asking - 1) + ~written.is_cut
         frames = torch.tensor(self._frames(), device=device)
         first, longest = running.texts.prompt_length - asking, int(rows.max())
-        found = []
+        cost = torch.empty(slices, longest, int(frames.max()), device=device)
         for at in range(0, slices, _ALIGNED_TOGETHER):
             some = torch.arange(at, min(at + _ALIGNED_TOGETHER, slices), device=device)
             lines = written.lines[some, first : first + longest]
             scores = self._decoder.followed(running.texts, self._memory(slices), some, lines, first)
-            found.append(starts(scores[..., : int(frames[some].max())], rows[some], frames[some], self._ops))
-        return torch.cat(found)
+            cost[some] = costs(scores[..., : cost.shape[2]], rows[some], frames[some], self._ops)
+        parts = [slice(at, at + _PATHS_TOGETHER) for at in range(0, slices, _PATHS_TOGETHER)]
+        return torch.cat([path(cost[part], rows[part], frames[part]) for part in parts])
 
     def _write_on_host(
         self, running: BeamSearch, states: Tensor, decoding: Decoding, wanted: Wanted, silence: Sequence[float]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 Tensor = Any
 
@@ -19,7 +19,7 @@ EPSILON = 1e-5
 def add_norm(x: Tensor, change: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, Tensor]:
     """``x + change``, and its layer norm; all ``(rows, width)``."""
     x = x + change
-    return x, F.layer_norm(x, (x.shape[-1],), gamma, beta, EPSILON)
+    return x, functional.layer_norm(x, (x.shape[-1],), gamma, beta, EPSILON)
 
 
 def attend_text(
@@ -45,7 +45,9 @@ def attend_text(
     keys[:rows].index_copy_(2, position, key.unsqueeze(2))
     values[:rows].index_copy_(2, position, value.unsqueeze(2))
     places = torch.arange(context, device=lines.device)
-    origin = torch.where(places == position, torch.arange(rows, device=lines.device)[:, None], lines[:rows, :context].long())
+    origin = torch.where(
+        places == position, torch.arange(rows, device=lines.device)[:, None], lines[:rows, :context].long()
+    )
     hidden = (places > position) | (places < starts.repeat_interleave(beam)[:, None])
     own_keys, own_values = keys[origin, :, places], values[origin, :, places]
     scores = torch.einsum("rhd,rchd->rhc", query, own_keys) * head_width**-0.5
@@ -63,7 +65,7 @@ def attend_sound(query: Tensor, keys: Tensor, values: Tensor, slots: Tensor, fra
     # The last slot is behind all others: it stands for none.
     slots = slots.clamp(max=keys.shape[0] - 1)
     heard = torch.arange(longest, device=frames.device) < frames[:, None].clamp(min=1)
-    answer = F.scaled_dot_product_attention(apart, keys[slots], values[slots], attn_mask=heard[:, None, None])
+    answer = functional.scaled_dot_product_attention(apart, keys[slots], values[slots], attn_mask=heard[:, None, None])
     answer = answer.masked_fill((frames == 0)[:, None, None, None], 0.0)
     return answer.transpose(1, 2).reshape(query.shape)
 
@@ -96,4 +98,4 @@ def smoothed_mean(weights: Tensor, frames: Tensor, reach: int) -> Tensor:
 
 def project_out(states: Tensor, embeddings: Tensor) -> Tensor:
     """Logits in float32: in half precision many of them would be equal. ``embeddings (vocabulary, width)``."""
-    return F.linear(states, embeddings).float()
+    return functional.linear(states, embeddings).float()

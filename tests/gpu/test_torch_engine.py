@@ -62,7 +62,9 @@ class _Listened:
     def likely_token(self) -> int:
         """A token that is common in what this decoder writes: taken for the end, it ends texts at many lengths."""
         states = self.read(12)
-        written = BeamSearch(self.decoder, torch_ops, self.texts, self.sound, -1).run(self.decoder.logits(states[:, -1]))
+        written = BeamSearch(self.decoder, torch_ops, self.texts, self.sound, -1).run(
+            self.decoder.logits(states[:, -1])
+        )
         return int(written.tokens[0, 5])
 
     def on_device(self, limit: int) -> Written:
@@ -110,8 +112,8 @@ def test_the_queries_that_were_kept_give_the_attention_of_each_step(device: Any)
 def test_tokens_of_many_slices_begin_where_those_of_each_slice_alone_do(device: Any) -> None:
     rows, frames = [1, 30, 12, 7], [200, 170, 3, 64]
     scores = torch.randn(4, 3, 30, 200, generator=torch.Generator().manual_seed(3)) * 3
-    given = (torch.tensor(of, device=device) for of in (rows, frames))
-    found = starts(scores.to(device), *given, torch_ops)
+    counted = [torch.tensor(of, device=device) for of in (rows, frames)]
+    found = starts(scores.to(device), counted[0], counted[1], torch_ops)
     for at, (row, frame) in enumerate(zip(rows, frames, strict=True)):
         weights = scores[at, :, :row].softmax(-1).permute(1, 0, 2).numpy()
         assert found[at, :row].tolist() == token_starts(weights, frame).tolist()
