@@ -124,6 +124,10 @@ def checked_language(asked: str) -> str | None:
 
 def load_engine(model: LocalModel, fingerprint: str, device: Device, settings: Settings) -> Engine:
     """The model in memory. Raises UsageError where it cannot be loaded on the device."""
+    if (device.engine, device.name) == ("fused", "cuda"):
+        from pipeline.engines.torch_whisper import TorchOptions, load_torch
+
+        return load_torch(model.folder, fingerprint, TorchOptions(device.name, device.compute_type))
     if device.engine == "fused":
         from pipeline.engines.openvino_whisper import load_fused
 

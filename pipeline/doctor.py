@@ -19,7 +19,8 @@ LEAST_FREE_BYTES = 2_000_000_000
 WHY = {
     ("fused", "cpu"): "this processor computes in bfloat16",
     ("faster-whisper", "cpu"): "this processor has no bfloat16",
-    ("faster-whisper", "cuda"): "there is a GPU",
+    ("fused", "cuda"): "there is a GPU, and PyTorch",
+    ("faster-whisper", "cuda"): "there is a GPU, but no PyTorch with Triton",
 }
 EARLIEST_S = 1_735_689_600
 """2025-01-01: a clock before that is wrong, and so would be every time in the database."""

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -99,9 +100,10 @@ def choose_device(asked: str, engine: str = "auto") -> Device:
     if asked == "cuda" and not has_cuda:
         raise UsageError("--device cuda: no CUDA device is visible to CTranslate2; run: lecturemill doctor")
     if has_cuda and asked != "cpu":
-        if engine == "fused":
-            raise UsageError("--engine fused runs on a CPU only; add --device cpu, or leave --engine out")
-        return Device("cuda", "float16", "faster-whisper")
+        has_torch = all(find_spec(name) for name in ("torch", "triton"))
+        if engine == "fused" and not has_torch:
+            raise UsageError("--engine fused on a GPU needs PyTorch and Triton: install the extra 'gpu'")
+        return Device("cuda", "float16", "fused" if has_torch and engine != "faster-whisper" else "faster-whisper")
     has_bfloat16 = bool(BFLOAT16 & _processor_flags())
     if engine == "fused" or (engine == "auto" and has_bfloat16):
         return Device("cpu", "bf16" if has_bfloat16 else "f32", "fused")

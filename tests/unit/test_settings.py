@@ -52,8 +52,9 @@ def test_auto_takes_a_gpu_where_there_is_one(
     assert choose_device(asked) == expected
 
 
-def no_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_bfloat16(monkeypatch: pytest.MonkeyPatch, *, has_torch: bool = False) -> None:
     monkeypatch.setattr("pipeline.settings._processor_flags", lambda: frozenset({"avx2"}))
+    monkeypatch.setattr("pipeline.settings.find_spec", lambda _: object() if has_torch else None)
 
 
 def test_a_processor_with_bfloat16_gets_the_fused_engine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +68,7 @@ def test_an_engine_that_is_asked_for_is_taken_or_refused(monkeypatch: pytest.Mon
     no_bfloat16(monkeypatch)
     monkeypatch.setitem(sys.modules, "ctranslate2", SimpleNamespace(get_cuda_device_count=lambda: 1))
     assert choose_device("cpu", "fused") == Device("cpu", "f32", "fused")
-    with pytest.raises(UsageError, match="fused runs on a CPU only"):
+    with pytest.raises(UsageError, match="extra 'gpu'"):
         choose_device("auto", "fused")
     with pytest.raises(UsageError, match="auto or one of faster-whisper, fused"):
         choose_device("auto", "whisper.cpp")
@@ -86,3 +87,10 @@ def test_a_home_that_cannot_be_a_folder_is_wrong_usage(home: str, tmp_path: Path
     settings = settings_from({"LECTUREMILL_HOME": str(tmp_path / home)})
     with pytest.raises(UsageError, match=r"cannot be written.*LECTUREMILL_HOME"), open_database(settings):
         pass
+
+
+def test_a_gpu_with_pytorch_gets_the_fused_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_bfloat16(monkeypatch, has_torch=True)
+    monkeypatch.setitem(sys.modules, "ctranslate2", SimpleNamespace(get_cuda_device_count=lambda: 1))
+    assert choose_device("auto") == choose_device("cuda", "fused") == Device("cuda", "float16", "fused")
+    assert choose_device("cuda", "faster-whisper") == Device("cuda", "float16", "faster-whisper")
