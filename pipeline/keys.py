@@ -12,7 +12,7 @@ from pipeline.transcription import TranscriptionOptions
 LINE_VERSION = 2
 """Raised when a step changes what it makes from the same input, so that finished media are made anew."""
 
-ENGINE_REVISIONS = {"faster-whisper": 2, "fused": 1}
+ENGINE_REVISIONS = {"faster-whisper": 2, "fused": 2}
 """Raised when an engine gives other texts or times from the same weights."""
 
 

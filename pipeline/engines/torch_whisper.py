@@ -16,7 +16,7 @@ import torch
 
 from pipeline.engines import torch_ops
 from pipeline.engines.alignment import FRAME_MS
-from pipeline.engines.fused import GRID_MS, PAD_MS, WINDOW_MS
+from pipeline.engines.fused import window_ms
 from pipeline.engines.hypotheses import (
     Answer,
     hypothesis_of,
@@ -243,8 +243,7 @@ class _Special:
 
 def _sound(request: Request) -> Sound:
     """The slice with the silence that is encoded after it; the window depends on nothing but its own length."""
-    padded_ms = -(-(request.audio.slice.span.duration_ms + PAD_MS) // GRID_MS) * GRID_MS
-    return Sound(request.audio.samples, min(WINDOW_MS, padded_ms) // 10)
+    return Sound(request.audio.samples, window_ms(request.audio.slice.span.duration_ms) // 10)
 
 
 def _place(options: TorchOptions) -> Place:
