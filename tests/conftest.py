@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from deploy.local.kafka import Broker
+
+# They are no part of `make test`: PyTorch is only in the extra 'gpu'.
+collect_ignore = [] if find_spec("torch") else ["gpu"]
 
 # A deadline is a timed test, and machines are noisy.
 settings.register_profile("unhurried", deadline=None)

@@ -213,7 +213,7 @@ def test_a_broker_that_is_away_is_named_with_what_to_do(place: Place) -> None:
         output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (1, "")
     (line,) = errors.splitlines()
-    assert line.startswith(f"{NOBODY}: cannot connect to send")
+    assert line.startswith(f"{NOBODY}: no broker can be reached: ")
     assert line.endswith("start it (make stack), or name another by --brokers; nothing was announced")
     assert not (place.folder / "store").exists()
 
