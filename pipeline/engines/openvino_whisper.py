@@ -6,7 +6,7 @@ OpenVINO was measured against ONNX Runtime and CTranslate2: it alone computes in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,8 @@ class OpenVinoWhisper:
         # Beside weights of 8 bits the states are rounded to 8 bits too, with a scale for so many of them. One for each
         # row took 15 % off a step of 20 rows where the default of 32 was; the rounding of the weights is larger.
         grouped = options | {"DYNAMIC_QUANTIZATION_GROUP_SIZE": weights.width}
-        self.weights = weights
+        # Without the arrays, which the graphs have now: the file's pages would count as memory of this process.
+        self.weights = replace(weights, arrays={})
         self._encoder = core.compile_model(encoder_graph(weights, arithmetic), "CPU", options).create_infer_request()
         self._decoder = core.compile_model(step_graph(weights, arithmetic), "CPU", grouped).create_infer_request()
         self._output = weights[weights.output]
