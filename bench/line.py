@@ -30,6 +30,7 @@ from pipeline.errors import LecturemillError, RetriableError, UsageError
 from pipeline.settings import settings_from
 
 ITEM_TIMEOUT_S = 1800
+LEAVE_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,12 @@ class Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+        """The end of its input ends a worker, and with it the server that ours has started."""
+        try:
+            self._process.communicate(timeout=LEAVE_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
 
     def _send(self, request: Request) -> Reply:
         if self._process.stdin is None:
