@@ -7,7 +7,7 @@ slice's sound once for each of its beams.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +26,7 @@ from pipeline.engines.hypotheses import (
     words_of,
 )
 from pipeline.engines.sampling import Sampling, sample
+from pipeline.engines.special_tokens import SpecialTokens
 from pipeline.engines.whisper_weights import WhisperWeights
 from pipeline.errors import RetriableError, UsageError
 from pipeline.transcription import Decoding, Hypothesis, Request
@@ -92,7 +93,7 @@ class FusedEngine:
         if not (folder / "tokenizer.json").is_file():
             raise UsageError(f"{folder}: tokenizer.json is missing; take it from the model's repository")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._special = _Special.of(self._tokenizer, runtime.weights)
+        self._special = SpecialTokens.of(self._tokenizer, runtime.weights)
 
     def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
         if not requests:
@@ -218,38 +219,6 @@ def _starts_s(heard: _Heard, frames: int) -> npt.NDArray[np.float64]:
     # A text that was cut has no end of its own: it goes on to the end of the sound.
     starts = [*token_starts(rows, frames)[len(heard.before) :], frames]
     return np.array(starts[: len(heard.text.tokens) + 1]) * (FRAME_MS / 1000)
-
-
-@dataclass(frozen=True, slots=True)
-class _Special:
-    """The special tokens of a model."""
-
-    start: int
-    no_speech: int
-    languages: Mapping[str, int]
-    """Empty for a model that speaks English only."""
-    asking: int
-    """How many tokens at the end of a prompt ask for the transcript. After the first, the start, the model says whether
-    it hears speech."""
-
-    @staticmethod
-    def of(tokenizer: Any, weights: WhisperWeights) -> _Special:
-        from faster_whisper.tokenizer import _LANGUAGE_CODES
-
-        def known(*names: str) -> int:
-            found = [token for token in map(tokenizer.token_to_id, names) if token is not None]
-            if not found:
-                raise UsageError(f"the model's tokenizer.json has no {names[0]}: it is not Whisper's")
-            return int(found[0])
-
-        codes = {code: tokenizer.token_to_id(f"<|{code}|>") for code in _LANGUAGE_CODES}
-        return _Special(
-            start=known("<|startoftranscript|>"),
-            no_speech=known("<|nospeech|>", "<|nocaptions|>"),
-            languages={code: token for code, token in codes.items() if token is not None and weights.is_multilingual},
-            # start, language, task, no timestamps; the English models have neither of the middle ones.
-            asking=4 if weights.is_multilingual else 2,
-        )
 
 
 def _probabilities(logits: Floats) -> Floats:

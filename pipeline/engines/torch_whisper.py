@@ -6,7 +6,7 @@ times, reading a slice's sound once for each of its beams, and the host's part i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from pipeline.engines.hypotheses import (
     require_english,
     words_of,
 )
+from pipeline.engines.special_tokens import SpecialTokens
 from pipeline.engines.torch_encoder import Place
 from pipeline.engines.torch_model import Decoded, Sound, TorchModel, Wanted
 from pipeline.engines.torch_words import Splitter
@@ -72,7 +73,7 @@ class TorchWhisperEngine:
         self.fingerprint = fingerprint
         self._options = options
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._special = _Special.of(self._tokenizer, weights)
+        self._special = SpecialTokens.of(self._tokenizer, weights)
         self._splitter = Splitter(self._tokenizer, weights.end)
         self.model = TorchModel(weights, _place(options), _ops(options), is_compiled=options.is_compiled)
         self._limit = min(options.max_batch, _slices_in_memory(weights, self.model.place))
@@ -209,36 +210,6 @@ class TorchWhisperEngine:
 def load_torch(folder: Path, fingerprint: str, options: TorchOptions) -> TorchWhisperEngine:
     """The engine with the weights in ``folder``. Raises UsageError where they, or the device, cannot be used."""
     return TorchWhisperEngine(load_weights(folder), folder, fingerprint, options)
-
-
-@dataclass(frozen=True, slots=True)
-class _Special:
-    """The special tokens of a model."""
-
-    start: int
-    no_speech: int
-    languages: Mapping[str, int]
-    """Empty for a model that speaks English only."""
-    asking: int
-    """How many tokens at the end of a prompt ask for the transcript."""
-
-    @staticmethod
-    def of(tokenizer: Any, weights: WhisperWeights) -> _Special:
-        from faster_whisper.tokenizer import _LANGUAGE_CODES
-
-        def known(*names: str) -> int:
-            found = [token for token in map(tokenizer.token_to_id, names) if token is not None]
-            if not found:
-                raise UsageError(f"the model's tokenizer.json has no {names[0]}: it is not Whisper's")
-            return int(found[0])
-
-        codes = {code: tokenizer.token_to_id(f"<|{code}|>") for code in _LANGUAGE_CODES}
-        return _Special(
-            start=known("<|startoftranscript|>"),
-            no_speech=known("<|nospeech|>", "<|nocaptions|>"),
-            languages={code: token for code, token in codes.items() if token is not None and weights.is_multilingual},
-            asking=4 if weights.is_multilingual else 2,
-        )
 
 
 def _sound(request: Request) -> Sound:
