@@ -33,6 +33,7 @@ _MARKS = {
     **dict.fromkeys("。.!！｡", Mark.END),
     **dict.fromkeys("?？", Mark.QUESTION),
 }
+_SIGNS = str.maketrans("，；：。｡！？", ",;:..!?")
 _SAID = {
     "zh": {"=": "等于", "+": "加", "×": "乘以", "÷": "除以"},
     "en": {"%": "percent", "=": "equals", "+": "plus", "×": "times", "&": "and"},
@@ -58,6 +59,8 @@ class Token:
     mark: Mark
     piece: int
     """Index of the piece of text in which it began."""
+    sign: str = ""
+    """The mark itself, half-width but for ``、``; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ def tokens_of(pieces: Sequence[Timed], language: str, *, joint: str = "", contex
     >>> [token.text for token in tokens_of([Timed("勾股，定理3", 0, 1)], "zh")]
     ['勾', '股', '定', '理', '三']
     >>> tokens_of([Timed("It's 2.5?", 0, 1)], "en")[-1]
-    Token(text='five', mark=<Mark.QUESTION: 3>, piece=0)
+    Token(text='five', mark=<Mark.QUESTION: 3>, piece=0, sign='?')
     """
     text, owners = _laid_out(pieces, language, joint)
     tokens: list[Token] = []
@@ -87,7 +90,8 @@ def tokens_of(pieces: Sequence[Timed], language: str, *, joint: str = "", contex
         tokens.extend(Token(word, Mark.NONE, one.piece) for word in said)
         mark = _MARKS.get(one.match["other"] or "", Mark.NONE)
         if tokens and mark > tokens[-1].mark:
-            tokens[-1] = Token(tokens[-1].text, mark, tokens[-1].piece)
+            sign = one.match["other"].translate(_SIGNS)
+            tokens[-1] = Token(tokens[-1].text, mark, tokens[-1].piece, sign)
     return tuple(tokens)
 
 

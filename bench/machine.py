@@ -5,14 +5,26 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from bench.data import CHECKOUT
 
-_PACKAGES = ("lecturemill", "faster-whisper", "ctranslate2", "onnxruntime", "av", "rapidfuzz")
+_PACKAGES = (
+    "lecturemill",
+    "faster-whisper",
+    "ctranslate2",
+    "onnxruntime",
+    "av",
+    "rapidfuzz",
+    "torch",
+    "transformers",
+    "openvino",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +49,15 @@ def describe(model: str, threads: int) -> Machine:
         threads=threads,
         model=Path(model).name,
         commit=commit(CHECKOUT),
-        versions={"python": platform.python_version()} | {name: version(name) for name in _PACKAGES},
+        versions={"python": platform.python_version()} | dict(_versions()),
     )
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    """Of those that are installed: a GPU machine has not all."""
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            yield name, version(name)
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
@@ -48,6 +67,15 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def card(device: str) -> str:
+    """The GPU's name; empty for a CPU."""
+    if device == "cpu":
+        return ""
+    import torch
+
+    return str(torch.cuda.get_device_name())
 
 
 def commit(checkout: Path) -> str:

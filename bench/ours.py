@@ -17,8 +17,10 @@ from pathlib import Path
 from bench.peers import Transcribe
 from bench.values import Hypothesis, Request, Timed
 from pipeline.assembly import RunRequest, line_options, open_tools
-from pipeline.driver import run_media
+from pipeline.driver import RUN_BATCH_SLICES, run_media
+from pipeline.guarding import GuardedEngine
 from pipeline.settings import settings_from
+from pipeline.transcription import LADDER
 from pipeline.values import Media, MediaResult, Word
 
 
@@ -30,7 +32,11 @@ def load(model: str, threads: int) -> Transcribe:
     Path(home).chmod(0o755)  # root's PostgreSQL is nobody: its data stay in this folder, and go with it
     settings = replace(settings_from(os.environ | {"LECTUREMILL_HOME": home}), database_url=None, threads=threads)
     tools = stack.enter_context(open_tools(RunRequest("bench", model=model, device="cpu"), settings, print))
-    tools.engine()
+    engine = tools.engine()
+    if isinstance(engine, GuardedEngine):
+        # What a machine does once, before its first batch of a size, is none of a lecture's time.
+        for slices in range(1, RUN_BATCH_SLICES + 1):
+            engine.prove(slices, LADDER[0].beam_size)
     runs = count()
 
     def transcribe(request: Request) -> Hypothesis:

@@ -11,7 +11,7 @@ from functools import reduce
 from operator import add
 
 from bench.machine import Machine
-from bench.scoring import Score, StartErrors, percentile
+from bench.scoring import MarkCount, Score, StartErrors, percentile
 
 MIB = 1024 * 1024
 COLUMNS = (
@@ -20,6 +20,7 @@ COLUMNS = (
     "speed ratio",
     "peak MiB",
     "error %",
+    "terms right %",
     "punct. F1",
     "question F1",
     "word start ms, median / p90",
@@ -30,8 +31,9 @@ COLUMNS = (
 LEGEND = (
     "error: characters (zh) or words (en). Starts: distance of each reference sentence from the word, or "
     "cue, that holds its first token; (n missed) are sentences not found. Violations: rules broken by cues; "
-    "one cue may break several. Speed ratio: median over the rounds of the first system's seconds by this "
-    "one's. –: not measured or nothing to compare with."
+    "one cue may break several. Terms right: of the glossary's terms in the reference, those heard at their "
+    "place. Speed ratio: median over the rounds of the first system's seconds by this one's. –: not measured "
+    "or nothing to compare with."
 )
 
 
@@ -72,7 +74,7 @@ def markdown(result: SetResult) -> str:
     languages = dict.fromkeys(file.language for system in result.systems for file in system.files)
     parts = [f"# {result.name}"]
     for language in languages:
-        parts += [f"## {result.name}, {language}", table(result, language)]
+        parts += [f"## {result.name}, {language}", table(result, language), marks_table(result, language)]
     parts += [LEGEND, *_problems(result), "## Single files", _single_files(result), _facts(result)]
     return "\n\n".join(parts) + "\n"
 
@@ -82,7 +84,21 @@ def table(result: SetResult, language: str) -> str:
     chosen = [(system, _of_language(system.files, language)) for system in result.systems]
     shown = [(system, files) for system, files in chosen if files]
     base = round_seconds(shown[0][1]) if shown else ()
-    return _grid(COLUMNS, [_row(system, files, base) for system, files in shown])
+    return grid(COLUMNS, [_row(system, files, base) for system, files in shown])
+
+
+def marks_table(result: SetResult, language: str) -> str:
+    """F1 of each mark by itself, and how many of it the references have; a row a system."""
+    totals = {system.system: total(_of_language(system.files, language)).by_mark for system in result.systems}
+    signs = sorted({sign for marks in totals.values() for sign, count in marks.items() if count.expected})
+    rows = [
+        [name, *(_sign_f1(marks.get(sign, MarkCount())) for sign in signs)] for name, marks in totals.items() if marks
+    ]
+    return grid(("F1 by mark (in the references)", *signs), rows) if signs else "No marks to compare with."
+
+
+def _sign_f1(count: MarkCount) -> str:
+    return f"{_number(count.f1, 2)} ({count.expected})"
 
 
 def round_seconds(files: Sequence[FileResult]) -> tuple[float, ...]:
@@ -113,6 +129,7 @@ def _row(system: SystemResult, files: Sequence[FileResult], base: Sequence[float
         _ratio(base, files),
         str(round(system.peak_bytes / MIB)),
         _number(score.error.rate * 100, 1),
+        _terms(score),
         _number(score.marks.f1, 2),
         _number(score.questions.f1, 2),
         _starts(score.word_starts),
@@ -154,13 +171,18 @@ def _single_files(result: SetResult) -> str:
             file.system,
             _number(real_time([file]), 1),
             _number(file.score.error.rate * 100, 1),
+            _terms(file.score),
             _number(file.score.marks.f1, 2),
             _rules(file.score),
         ]
         for system in result.systems
         for file in system.files
     ]
-    return _grid(("file", "system", "x real time", "error %", "punct. F1", "violations"), sorted(rows))
+    return grid(("file", "system", "x real time", "error %", "terms right %", "punct. F1", "violations"), sorted(rows))
+
+
+def _terms(score: Score) -> str:
+    return _number(100 * score.terms.right / score.terms.expected, 1) if score.terms.expected else "–"
 
 
 def _rules(score: Score) -> str:
@@ -181,6 +203,7 @@ def _facts(result: SetResult) -> str:
     )
 
 
-def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

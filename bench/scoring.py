@@ -6,7 +6,8 @@ All pure. Every system, ours and the peers, is judged by these functions on the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rapidfuzz.distance import Levenshtein
@@ -14,6 +15,7 @@ from rapidfuzz.distance import Levenshtein
 from bench.folding import Mark, Token, plain_text, tokens_of
 from bench.values import Hypothesis, Item, Timed
 from pipeline.cues import check_cues, profile_for
+from pipeline.glossary_file import load_glossary
 from pipeline.values import Cue
 
 START_REACH_TOKENS = 3
@@ -72,6 +74,10 @@ class Score:
     error: ErrorCount = field(default_factory=ErrorCount)
     marks: MarkCount = field(default_factory=MarkCount)
     questions: MarkCount = field(default_factory=MarkCount)
+    by_mark: dict[str, MarkCount] = field(default_factory=dict)
+    """Each mark by itself, exchanged for no other."""
+    terms: MarkCount = field(default_factory=MarkCount)
+    """Terms of the glossary: those in the reference, and those of them that stand at their place."""
     word_starts: StartErrors = field(default_factory=StartErrors)
     cue_starts: StartErrors = field(default_factory=StartErrors)
     cues: int = 0
@@ -83,6 +89,8 @@ class Score:
             self.error + other.error,
             self.marks + other.marks,
             self.questions + other.questions,
+            _added(self.by_mark, other.by_mark),
+            self.terms + other.terms,
             self.word_starts + other.word_starts,
             self.cue_starts + other.cue_starts,
             self.cues + other.cues,
@@ -103,6 +111,8 @@ def score(item: Item, shown: Hypothesis, timed: Hypothesis) -> Score:
         error=error_count(reference, heard),
         marks=marks,
         questions=questions,
+        by_mark=marks_by_sign(reference, heard) if item.is_punctuated else {},
+        terms=terms_right(item, reference, heard),
         word_starts=start_errors(item.sentences, timed.words, language, joint=""),
         cue_starts=start_errors(item.sentences, shown.cues, language, joint="\n"),
         cues=len(shown.cues),
@@ -144,6 +154,43 @@ def punctuation(reference: Sequence[Token], heard: Sequence[Token]) -> tuple[Mar
     )
 
 
+def marks_by_sign(reference: Sequence[Token], heard: Sequence[Token]) -> dict[str, MarkCount]:
+    """Each mark that either text has, right only where the very same one stands after the counterpart."""
+    pairs = (
+        (reference[index], heard[place]) for index, place in enumerate(align(reference, heard)) if place is not None
+    )
+    right = Counter(wanted.sign for wanted, given in pairs if wanted.sign == given.sign)
+    given, expected = (Counter(token.sign for token in tokens if token.sign) for tokens in (heard, reference))
+    return {sign: MarkCount(right[sign], given[sign], expected[sign]) for sign in sorted(given | expected)}
+
+
+def terms_right(item: Item, reference: Sequence[Token], heard: Sequence[Token]) -> MarkCount:
+    """Each term of the glossary in the reference, the longest where several overlap, and whether it is heard there.
+
+    It is right if the counterparts of its tokens are the term, with nothing between them.
+    """
+    terms = [tokens for tokens in map(tuple, _term_tokens(item)) if tokens]
+    texts, heard_texts = [token.text for token in reference], [token.text for token in heard]
+    places = align(reference, heard)
+    expected = right = at = 0
+    while at < len(texts):
+        found = max((term for term in terms if tuple(texts[at : at + len(term)]) == term), key=len, default=())
+        if found:
+            first = places[at]
+            expected += 1
+            right += first is not None and tuple(heard_texts[first : first + len(found)]) == found
+        at += len(found) or 1
+    return MarkCount(right, expected, expected)
+
+
+def _term_tokens(item: Item) -> Iterator[Iterator[str]]:
+    if item.glossary is None:
+        return
+    for term in load_glossary(item.glossary).terms:
+        if term.is_spoken_in(item.language):
+            yield (token.text for token in tokens_of([Timed(term.term, 0, 0)], item.language))
+
+
 def start_errors(sentences: Sequence[Timed], pieces: Sequence[Timed], language: str, *, joint: str) -> StartErrors:
     """How far the start of each reference sentence is from the start of the piece that holds its first token.
 
@@ -182,6 +229,10 @@ def percentile(values: Sequence[int], percent: int) -> float:
     if not values:
         return math.nan
     return sorted(values)[max(0, math.ceil(len(values) * percent / 100) - 1)]
+
+
+def _added(one: dict[str, MarkCount], other: dict[str, MarkCount]) -> dict[str, MarkCount]:
+    return {sign: one.get(sign, MarkCount()) + other.get(sign, MarkCount()) for sign in sorted({*one, *other})}
 
 
 def _reference(item: Item) -> Sequence[Timed]:

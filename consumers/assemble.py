@@ -26,9 +26,10 @@ from pipeline.finishing import Heard, cost_of, finish
 from pipeline.keys import run_key
 from pipeline.ledger import failed_ledger, total_ms
 from pipeline.messages import SliceTranscribed, TranscriptsCompleted, decode_transcript_topic, encode
-from pipeline.postprocess import Glossary, PostprocessOptions
+from pipeline.postprocess import Glossary
 from pipeline.settings import open_database
 from pipeline.store_line import Complete, LineStore
+from pipeline.subtitle_profiles import SubtitleProfile
 from pipeline.subtitles import check_formats
 from pipeline.values import Cue, Media, MediaPlan, MediaResult, Outcome, Priority, Sentence, TranscribedSlice, Word
 
@@ -62,12 +63,23 @@ class Arrived:
         return self.value.media_id if isinstance(self.value, MediaPlan) else self.value.slice.media_id
 
 
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """What the text of a course's media depends on, beside their transcripts."""
+
+    glossary: Glossary
+    profile: SubtitleProfile
+
+    @classmethod
+    def of(cls, course_id: str, store: LineStore) -> _Course:
+        return cls(store.glossary(course_id), store.profile(course_id))
+
+
 class AssembleStep:
     """Transcripts and end marks in, one announcement for each media that is complete out."""
 
     def __init__(self, store: LineStore, target: Target, metrics: Metrics, tracing: Tracing) -> None:
         self._store, self._target, self._metrics, self._tracing = store, target, metrics, tracing
-        self._options = PostprocessOptions()
 
     def prepare(self, message: Received) -> Arrived:
         """Raises InvalidInputError for bytes that are no such message."""
@@ -117,25 +129,27 @@ class AssembleStep:
         return [Outgoing(TRANSCRIPTS_COMPLETED, media.course_id, completed, headers)]
 
     def _result(self, media: Media, complete: Complete) -> MediaResult:
-        """The stored one, where it was made of the same transcripts and with the glossary that the course has now."""
-        plan, glossary = complete.plan, self._store.glossary(media.course_id)
-        key = run_key(plan.slicing, plan.asr, self._options, glossary)
+        """The stored one, where it was made of the same transcripts, and as the course wants it now."""
+        plan, course = complete.plan, _Course.of(media.course_id, self._store)
+        key = run_key(plan.slicing, plan.asr, course.profile.postprocess, course.glossary, course.profile.fingerprint)
         stored = self._store.finished(plan.media_id, key) if complete.fingerprint == key else None
         if stored:
             return stored
-        result = self._finished(plan, glossary)
-        self._store.record_result(result, key, plan.slicing, plan.asr)
+        result = self._finished(plan, course)
+        version = course.glossary.version
+        self._store.record_result(result, key, plan.slicing, plan.asr, glossary_version=version)
         if complete.fingerprint is None:
             self._metrics.completed(self._store.recorded_ms(plan.media_id), _now_ms())
         return result
 
-    def _finished(self, plan: MediaPlan, glossary: Glossary) -> MediaResult:
+    def _finished(self, plan: MediaPlan, course: _Course) -> MediaResult:
         pairs = self._store.planned_slices(plan)
         slices, transcripts = [piece for piece, _ in pairs], [transcript for _, transcript in pairs]
         heard = Heard(plan.duration_ms, plan.missing, plan.warnings)
         engine_ms = sum(one.engine_ms for one in transcripts)
         cost = cost_of(engine_ms, plan.slicing_ms, self._target.usd_per_hour)
-        result = finish(plan.media_id, slices, transcripts, heard, glossary, self._options, cost)
+        text = (course.glossary, course.profile.postprocess)
+        result = finish(plan.media_id, slices, transcripts, heard, *text, cost, course.profile)
         _check_forward(result)
         return result
 

@@ -1,7 +1,8 @@
 """``python -m consumers.ingest``: each media of ``media.uploaded`` is recorded, and its DAG run started.
 
 Airflow's answer comes before the commit. A media that is announced again is the same media, and its run, which is
-there already, the same run; so every message can come again.
+there already, the same run; so every message can come again. Only where the media had failed when the message was
+written is another run started: somebody has mended the file, or asks for another try.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from consumers.airflow_api import AirflowApi, credentials_from, run_conf, run_id_of
@@ -18,10 +20,11 @@ from consumers.intake import Received
 from consumers.loop import LoopRules
 from consumers.tracing import Tracing, to_text
 from consumers.wiring import Surroundings, Wired, run_program
-from pipeline.admission import admit
+from pipeline.admission import admit, had_failed
 from pipeline.announcements import MediaUploaded
 from pipeline.broker import MEDIA_UPLOADED, Outgoing
 from pipeline.errors import InvalidInputError
+from pipeline.identity import digest
 from pipeline.messages import decode_uploaded
 from pipeline.settings import open_database
 from pipeline.store_line import Asked, LineStore
@@ -75,9 +78,28 @@ class IngestStep:
         media = admit(uploaded, self._store)
         with self._tracing.span("ingest", one.received.headers, media_id=media.media_id) as headers:
             conf = run_conf(media, Asked(uploaded.priority, uploaded.audio_track), to_text(headers))
-            is_new = self._airflow.start_run(DAG, run_id_of(media.media_id), conf)
-        became = "its run is started" if is_new else "its run is there already"
+            became = self._started(media.media_id, conf, one.received)
         self._say(f"media {media.media_id} of course {media.course_id}: {became}")
+
+    def _started(self, media_id: str, conf: dict[str, object], received: Received) -> str:
+        """What became of the announcement, for people."""
+        failed_at = self._failed_at(media_id, received)
+        is_new = self._airflow.start_run(DAG, run_id_of(media_id), conf)
+        if failed_at and not is_new:
+            # A version of this message's own, so that the same message starts it once.
+            version = digest(received.partition, received.offset, received.timestamp_ms)
+            is_new = self._airflow.start_run(DAG, run_id_of(media_id, version), conf)
+        if not is_new:
+            return "its run is there already"
+        if not failed_at:
+            return "its run is started"
+        self._store.reopen(media_id, failed_at)
+        return "it had failed, and a new run is started"
+
+    def _failed_at(self, media_id: str, received: Received) -> datetime | None:
+        """The failure that the message answers, if any: its media's first one, come again, is older than that."""
+        (status,) = self._store.status(media_id)
+        return status.finished_at if had_failed(status, received.timestamp_ms) else None
 
 
 @contextmanager

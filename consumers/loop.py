@@ -23,7 +23,7 @@ until we have answered; until then the batch in flight may finish and be committ
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -63,6 +63,8 @@ class LoopRules:
     version: str = ""
     """Of the program, for the headers of dead letters."""
     max_batch: int = 16
+    room: Callable[[], int] | None = None
+    """Where the step has not always room for so many: how many it takes at most now. Asked from the main thread."""
     buffer_messages: int = 64
     """For each topic; where so many wait, no more are fetched."""
     buffer_bytes: int = 64 * 1024 * 1024
@@ -207,7 +209,8 @@ class _Loop(Generic[T]):
             self._preparer.look_at(self._intake.first(self._next().counts))
 
     def _next(self) -> Pick:
-        return pick(self._intake.waiting, self._rules.max_batch, self._credit)
+        most = self._rules.max_batch
+        return pick(self._intake.waiting, min(most, self._rules.room()) if self._rules.room else most, self._credit)
 
     # 3. Handle, 4. send and 5. wait for every delivery (handling.py, in the step's thread).
 

@@ -58,6 +58,10 @@ class Metrics(Hooks):
         self._slices = self._counter("slices", "Slices transcribed", "outcome")
         self._objections = self._counter("slice_objections", "What the judge said of slices", "outcome", "reason")
         self._cost = self._counter("cost_usd", "Machine time at its price", "step")
+        self._steps = self._counter("precision_steps", "Steps of the engine's precision", "direction", "precision")
+        self._bound = self._gauge("batch_bound_slices", "Slices that the engine takes at most in its next batch")
+        self._ran_out = self._counter("out_of_memory", "Batches that did not fit into the device's memory")
+        self._refused = self._counter("batch_sizes_refused", "Batch sizes that were proven wrong", "slices")
 
     def _assembling(self) -> None:
         self._slicing = self._histogram("slicing_seconds", "Decoding and slicing one media", _LONG)
@@ -104,6 +108,19 @@ class Metrics(Hooks):
         self._slices.labels(outcome=transcript.outcome).inc()
         for reason in filter(None, transcript.reason.split(", ")):
             self._objections.labels(outcome=transcript.outcome, reason=reason).inc()
+
+    def stepped(self, precision: str, *, is_down: bool) -> None:
+        """The engine computes in ``precision`` from now on."""
+        self._steps.labels(direction="down" if is_down else "up", precision=precision).inc()
+
+    def bounded(self, slices: int) -> None:
+        self._bound.set(slices)
+
+    def ran_out(self) -> None:
+        self._ran_out.inc()
+
+    def refused(self, slices: int) -> None:
+        self._refused.labels(slices=str(slices)).inc()
 
     def sliced(self, plan: MediaPlan) -> None:
         """The slicing task is gone before anything could scrape it: its end mark tells what it took."""

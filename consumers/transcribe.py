@@ -7,12 +7,13 @@ behind the transcripts of its slices.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from consumers.handling import Answer
@@ -22,19 +23,21 @@ from consumers.metrics import PUBLISHED_MS, Metrics
 from consumers.priorities import BY_URGENCY
 from consumers.tracing import Headers, Tracing
 from consumers.wiring import Surroundings, run_program
-from pipeline.assembly import load_engine, present_model
+from pipeline.assembly import SayingWatch, load_engine, present_model
 from pipeline.broker import AUDIO_SLICES, SLICE_TRANSCRIPTS, Outgoing
+from pipeline.devices import BATCH_SLICES, MAX_BATCH_SLICES, Device, batch_bound, choose_device
 from pipeline.errors import InvalidInputError, RetriableError, UsageError
+from pipeline.guarding import GuardedEngine
 from pipeline.judging import JudgeRules
-from pipeline.keys import engine_key
 from pipeline.messages import MediaSliced, SliceReady, SliceTranscribed, decode_audio_topic, encode, slice_transcribed
-from pipeline.settings import Device, Settings, choose_device
-from pipeline.transcription import LADDER, Engine, Request, TranscriptionOptions, transcribe
+from pipeline.precision import Precision
+from pipeline.settings import Settings
+from pipeline.transcription import LADDER, Engine, Request, TranscriptionOptions, label_of, transcribe
 from pipeline.values import Priority, SliceTranscript
 
-BATCH_SLICES = "LECTUREMILL_BATCH_SLICES"
-DEFAULT_BATCH_SLICES = {"cpu": 8, "cuda": 32}
-MAX_BATCH_SLICES = 256
+_SLICE_BYTES = 1024 * 1024
+"""30 s of FLAC are less: so the number of messages fills a buffer, not their size."""
+_MOST_PREPARING = 4
 KEPT_ENGINES = 2
 """Two, for the days on which a line moves from one model to another; three large ones would fill a small GPU."""
 
@@ -76,6 +79,7 @@ class TranscribeStep:
     ) -> None:
         """``engine_of`` gives the engine of a model by its name; it is asked for each batch."""
         self._engine_of, self._options, self._metrics, self._tracing = engine_of, options, metrics, tracing
+        self._room = MAX_BATCH_SLICES
 
     def prepare(self, message: Received) -> Spoken | EndMark:
         """Raises InvalidInputError for bytes that are no such message, and for damaged audio."""
@@ -98,9 +102,17 @@ class TranscribeStep:
     def _of_model(self, model: str, spoken: Sequence[Spoken]) -> list[SliceTranscribed | InvalidInputError]:
         named = self._engine_of(model)
         return [
-            made if isinstance(made, InvalidInputError) else slice_transcribed(one.message, made, named.label)
-            for one, made in zip(spoken, self._transcripts(named.engine, spoken), strict=True)
+            made if isinstance(made, InvalidInputError) else slice_transcribed(one.message, made, label)
+            for one, made, label in self._labelled(named, spoken)
         ]
+
+    def _labelled(
+        self, named: NamedEngine, spoken: Sequence[Spoken]
+    ) -> Iterator[tuple[Spoken, SliceTranscript | InvalidInputError, str]]:
+        """What was made of each slice, and what computed it: an engine that adapts says so itself."""
+        made = self._transcripts(named.engine, spoken)
+        label = label_of(named.engine) or named.label
+        yield from ((one, own, label) for one, own in zip(spoken, made, strict=True))
 
     def _transcripts(self, engine: Engine, spoken: Sequence[Spoken]) -> list[SliceTranscript | InvalidInputError]:
         try:
@@ -115,10 +127,39 @@ class TranscribeStep:
         transcripts = transcribe(engine, requests, self._options)
         slices = [request.audio.slice for request in requests]
         self._metrics.transcribed(slices, transcripts, time.perf_counter() - started_s)
+        if isinstance(engine, GuardedEngine):
+            self._room = engine.most_slices
+            self._metrics.bounded(self._room)
         return transcripts
 
+    def room(self) -> int:
+        """How many slices the next batch should have at most, by what memory and the latency target allowed last."""
+        return self._room
 
-def local_engines(device: Device, settings: Settings, say: Callable[[str], None]) -> Callable[[str], NamedEngine]:
+
+class CountingWatch(SayingWatch):
+    """Says what the guard of an engine does, and counts it."""
+
+    def __init__(self, metrics: Metrics, say: Callable[[str], None]) -> None:
+        super().__init__(say)
+        self._metrics = metrics
+
+    def stepped(self, label: str, precision: Precision, why: str, *, is_down: bool) -> None:
+        super().stepped(label, precision, why, is_down=is_down)
+        self._metrics.stepped(precision, is_down=is_down)
+
+    def ran_out(self, slices: int) -> None:
+        super().ran_out(slices)
+        self._metrics.ran_out()
+
+    def refused(self, slices: int, label: str, why: str) -> None:
+        super().refused(slices, label, why)
+        self._metrics.refused(slices)
+
+
+def local_engines(
+    device: Device, settings: Settings, say: Callable[[str], None], metrics: Metrics, most_slices: int
+) -> Callable[[str], NamedEngine]:
     """The engines of this machine by model, loaded (and fetched) at the first use; the two used last are kept.
 
     What it returns raises RetriableError for a model that is not to be had: its slices wait, nothing is lost.
@@ -128,13 +169,23 @@ def local_engines(device: Device, settings: Settings, say: Callable[[str], None]
     def engine_of(name: str) -> NamedEngine:
         try:
             model = present_model(name, settings, say)
-            key = engine_key(model.fingerprint, device.engine, device.name, device.compute_type)
-            engine = load_engine(model, key, device, settings)
+            engine = load_engine(model, device, settings, settings.latency_ms, CountingWatch(metrics, say), most_slices)
         except UsageError as error:
             raise RetriableError(f"slices wait for the model {name}: {error.reason}") from error
-        return NamedEngine(engine, f"{device.engine} {model.folder.name} {device.compute_type} {device.name}")
+        spare_collector()
+        return NamedEngine(engine, f"{device.engine} {model.folder.name} {device.precision} {device.label}")
 
     return engine_of
+
+
+def spare_collector() -> None:
+    """To be called when all is loaded: what is there now is not looked at again for cycles of garbage.
+
+    A few hundred slices make enough objects for a full collection; it took 0.2 s with PyTorch's 300,000 among them.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def _attributes(one: Spoken | EndMark) -> dict[str, str | int]:
@@ -155,8 +206,12 @@ def _answer(one: Spoken | EndMark, made: SliceTranscribed | InvalidInputError | 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status is that of ``consumers.wiring``."""
     parser = argparse.ArgumentParser(prog="python -m consumers.transcribe", description=__doc__)
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    parser.add_argument("--batch", help=f"most slices at once (default: ${BATCH_SLICES}, else 8 on a CPU, 32 on a GPU)")
+    parser.add_argument(
+        "--device", default="auto", help="auto, cpu, cuda, cuda:N, GPU-<uuid> or MIG-<uuid> (default: auto)"
+    )
+    parser.add_argument(
+        "--batch", help=f"most slices at once (default: ${BATCH_SLICES}, else 8 on a CPU, 32 or 128 on a GPU)"
+    )
     parser.add_argument("--priorities", default=",".join(BY_URGENCY), help="which to take (default: %(default)s)")
     options = parser.parse_args(arguments)
     return run_program("transcribe", lambda around: _wired(options, around))
@@ -164,29 +219,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _wired(options: argparse.Namespace, around: Surroundings) -> Iterator[tuple[TranscribeStep, LoopRules]]:
-    device = choose_device(options.device, around.settings.engine)
+    device = choose_device(options.device, around.settings.engine, around.settings.precision, os.environ)
     batch_slices = batch_bound(options.batch or os.environ.get(BATCH_SLICES), device)
     step = TranscribeStep(
-        local_engines(device, around.settings, around.say),
+        local_engines(device, around.settings, around.say, around.metrics, batch_slices),
         TranscriptionOptions(LADDER, JudgeRules()),
         around.metrics,
         around.tracing,
     )
-    yield step, rules_of(topics_of(options.priorities), batch_slices)
+    around.say(f"{device.engine} on {device.label}, {device.precision}: {device.why}")
+    rules = rules_of(topics_of(options.priorities), batch_slices, around.settings.threads)
+    yield step, replace(rules, room=step.room)
 
 
-def rules_of(topics: Mapping[Priority, str], batch_slices: int) -> LoopRules:
-    """A full buffer is filled again at half, when it must still hold the next batch and the one to prepare."""
-    return LoopRules("transcribe", topics, max_batch=batch_slices, buffer_messages=max(64, 4 * batch_slices))
+def rules_of(topics: Mapping[Priority, str], batch_slices: int, cores: int = 2) -> LoopRules:
+    """A full buffer is filled again at half, when it must still hold the next batch and the one to prepare.
 
-
-def batch_bound(asked: str | None, device: Device) -> int:
-    """Slices per batch. Raises UsageError for anything but a number from 1 to ``MAX_BATCH_SLICES``."""
-    if not asked:
-        return DEFAULT_BATCH_SLICES[device.name]
-    if not asked.isdecimal() or not 1 <= int(asked) <= MAX_BATCH_SLICES:
-        raise UsageError(f"--batch and {BATCH_SLICES} take a number from 1 to {MAX_BATCH_SLICES}, not {asked!r}")
-    return int(asked)
+    A GPU takes 400 slices a second, of which a core decodes 250; more threads than needed are in its way.
+    """
+    messages = max(64, 4 * batch_slices)
+    return LoopRules(
+        "transcribe",
+        topics,
+        max_batch=batch_slices,
+        buffer_messages=messages,
+        buffer_bytes=messages * _SLICE_BYTES,
+        prepare_threads=min(_MOST_PREPARING, max(2, cores // 2)),
+    )
 
 
 def topics_of(priorities: str) -> dict[Priority, str]:

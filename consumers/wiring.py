@@ -20,6 +20,7 @@ from typing import Any
 from prometheus_client import start_http_server
 
 from consumers.handling import Hooks, Step, Taken
+from consumers.heap import keep_freed_memory
 from consumers.intake import Received
 from consumers.loop import LoopRules, run
 from consumers.membership import open_consumer
@@ -32,7 +33,8 @@ from pipeline.settings import Settings, settings_from
 
 EXIT_DONE, EXIT_USAGE, EXIT_RETRIABLE = 0, 2, 75
 METRICS_PORT = "LECTUREMILL_METRICS_PORT"
-METRICS_HOST = "127.0.0.1"
+METRICS_HOST = "LECTUREMILL_METRICS_HOST"
+DEFAULT_METRICS_HOST = "127.0.0.1"
 Say = Callable[[str], None]
 
 
@@ -52,6 +54,7 @@ Wired = tuple[Step[Any], LoopRules]
 
 def run_program(program: str, wire: Callable[[Surroundings], AbstractContextManager[Wired]]) -> int:
     """Consume until a signal; the exit status. ``wire`` makes the step, and is left after the loop has ended."""
+    keep_freed_memory()
     say = speaker(program)
     logging.basicConfig(level=logging.WARNING, format=f"{program}: %(name)s: %(message)s")
     # Brokers that are away fill a screen with lost connections; what it comes to is raised, or told to the hooks.
@@ -132,10 +135,12 @@ def stop_on_signals() -> Iterator[threading.Event]:
 
 @contextmanager
 def metrics_served(metrics: Metrics, environment: Mapping[str, str]) -> Iterator[int | None]:
-    """Serve them on 127.0.0.1 at ``LECTUREMILL_METRICS_PORT``, and give the port; without it, or at 0, do not.
+    """Serve them at ``LECTUREMILL_METRICS_PORT``, and give the port; without it, or at 0, do not.
 
-    Raises UsageError where that is no port, or a taken one.
+    This machine alone is served, unless ``LECTUREMILL_METRICS_HOST`` names another address of it to listen on.
+    Raises UsageError where that is no port, or a taken one, and where the address is not one of this machine.
     """
+    host = environment.get(METRICS_HOST) or DEFAULT_METRICS_HOST
     text = environment.get(METRICS_PORT) or "0"
     if not text.isdecimal() or int(text) > 65535:
         raise UsageError(f"{METRICS_PORT} must be a port from 1 to 65535, or 0 for none, not {text!r}")
@@ -143,9 +148,10 @@ def metrics_served(metrics: Metrics, environment: Mapping[str, str]) -> Iterator
         yield None
         return
     try:
-        server, thread = start_http_server(int(text), METRICS_HOST, metrics.registry)
+        server, thread = start_http_server(int(text), host, metrics.registry)
     except OSError as error:
-        raise UsageError(f"{METRICS_PORT}: {METRICS_HOST}:{text} cannot be listened on: {error.strerror}") from error
+        where = f"{METRICS_HOST}, {METRICS_PORT}: {host}:{text}"
+        raise UsageError(f"{where} cannot be listened on: {error.strerror}") from error
     try:
         yield int(text)
     finally:

@@ -13,6 +13,7 @@ from pipeline.identity import media_id_of
 from pipeline.ledger import failed_ledger
 from pipeline.media import probe, shown
 from pipeline.media_store import local_copy, stem_of
+from pipeline.store import MediaStatus
 from pipeline.store_line import LineStore
 from pipeline.values import Media, MediaInfo
 
@@ -39,6 +40,11 @@ def admit(uploaded: MediaUploaded, store: LineStore) -> Media:
     media = media_of(uploaded)
     store.announce(media, uploaded.priority, uploaded.audio_track)
     return media
+
+
+def had_failed(status: MediaStatus, at_ms: int) -> bool:
+    """Whether the media had failed before ``at_ms`` (milliseconds since 1970), and has not been begun again."""
+    return status.state == "failed" and status.finished_at is not None and status.finished_at.timestamp() * 1000 < at_ms
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pipeline.assembly import RunRequest, line_options, open_tools, with_stored_glossary
+from pipeline.assembly import RunRequest, line_options, open_tools, with_stored_glossary, with_stored_profile
 from pipeline.cli_common import (
     FAILED,
     WRONG_USAGE,
@@ -17,17 +17,23 @@ from pipeline.cli_common import (
     AudioTrack,
     Course,
     Database,
+    Fillers,
     Inputs,
     Language,
+    Profile,
+    Script,
     open_store,
     resolve,
     slices_of,
 )
-from pipeline.cli_line import glossary_app, upload
+from pipeline.cli_course import course_app
+from pipeline.cli_glossary import glossary_app
+from pipeline.cli_line import upload
 from pipeline.cli_machine import db_app, doctor_command, models_app
 from pipeline.cli_run import Report, check_formats, check_targets, collect, document_of, print_reports, run_all
 from pipeline.console import Bars, clock, complain, print_json, print_table, write_out
 from pipeline.errors import LecturemillError, UsageError
+from pipeline.profile_wishes import Wishes
 from pipeline.settings import settings_from
 from pipeline.stopping import INTERRUPTED
 from pipeline.store import MediaStatus
@@ -44,7 +50,8 @@ class _Lecturemill(TyperGroup):
             complain(str(stop) or "stopped; the same command goes on where it was")
             raise typer.Exit(INTERRUPTED) from None
         except LecturemillError as error:
-            complain(str(error))
+            for line in error.reason.split("\n"):
+                complain(line)
             raise typer.Exit(WRONG_USAGE if isinstance(error, UsageError) else FAILED) from error
 
 
@@ -56,6 +63,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(glossary_app, name="glossary")
+app.add_typer(course_app, name="course")
 app.add_typer(models_app, name="models")
 app.add_typer(db_app, name="db")
 
@@ -74,10 +82,16 @@ def run(
         typer.Option(metavar="FILE", help="CSV: term,aliases,language,note. Default: the one imported for the course."),
     ] = None,
     model: Annotated[str, typer.Option(metavar="NAME|DIR", help="A Whisper model in CTranslate2 format.")] = "base",
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N, GPU-<uuid>, MIG-<uuid>.")] = "auto",
     engine: Annotated[str, typer.Option(envvar="LECTUREMILL_ENGINE", help="auto, faster-whisper or fused.")] = "auto",
     vad: Annotated[str, typer.Option(help="silero, or pyannote (extra 'diarization').")] = "silero",
     audio_track: AudioTrack = None,
+    speakers: Annotated[
+        bool, typer.Option("--speakers", help="Tell teacher and students apart (extra 'diarization').")
+    ] = False,
+    profile: Profile = None,
+    script: Script = None,
+    fillers: Fillers = None,
     usd_per_hour: Annotated[
         float, typer.Option(min=0, envvar="LECTUREMILL_USD_PER_HOUR", help="What an hour of this machine costs.")
     ] = 0.10,
@@ -86,7 +100,10 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but failures.")] = False,
 ) -> None:
     """Turn media into subtitles: transcribe, store and export. Stopped anywhere, the same command goes on there."""
-    request = RunRequest(course, language, glossary, model, device, vad, audio_track, usd_per_hour, engine)
+    wishes = Wishes(profile, script, fillers)
+    request = RunRequest(
+        course, language, glossary, model, device, vad, audio_track, usd_per_hour, engine, wishes, speakers
+    )
     wanted, files = check_formats(formats), collect(media)
     options, settings = line_options(request), settings_from(os.environ, database)
     check_targets(files, out)
@@ -95,10 +112,11 @@ def run(
         with Bars(quiet=quiet or as_json) as bars, open_tools(request, settings, bars.say) as tools:
             if glossary is None:
                 options = with_stored_glossary(options, tools.store)
+            options = with_stored_profile(options, request, tools.store)
             reports.extend(run_all(files, options, tools, bars, out, wanted))
     finally:  # what was done is reported also where the run is stopped half-way
         print_reports(reports, as_json=as_json, quiet=quiet)
-    if any(report.state == "failed" for report in reports):
+    if any(report.state != "done" for report in reports):
         raise typer.Exit(FAILED)
 
 

@@ -11,9 +11,11 @@ from typing import Annotated
 import typer
 
 from pipeline.errors import InvalidInputError
+from pipeline.postprocess.script import SCRIPTS
 from pipeline.settings import open_database, settings_from
 from pipeline.store import MediaStatus, Store
 from pipeline.store_line import LineStore
+from pipeline.subtitle_profiles import BUILT_IN
 
 FAILED, WRONG_USAGE = 1, 2
 """Exit statuses."""
@@ -24,6 +26,17 @@ Inputs = Annotated[
 Course = Annotated[str, typer.Option(metavar="ID", help="The course that the media belong to.")]
 Language = Annotated[str, typer.Option(help="zh, en, … or auto: detected in each slice.")]
 AudioTrack = Annotated[int | None, typer.Option(min=1, help="Counted from 1. Default: chosen by policy.")]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help=f"How subtitles are made: {', '.join(BUILT_IN)}, or a .toml file. Default: the course's.",
+    ),
+]
+Script = Annotated[str | None, typer.Option(help=f"Chinese characters: {', '.join(SCRIPTS)}. Default: the profile's.")]
+Fillers = Annotated[
+    str | None, typer.Option(help="verbatim, or clean: without um, uh, 嗯 and stutters. Default: the profile's.")
+]
 Database = Annotated[
     str | None,
     typer.Option(

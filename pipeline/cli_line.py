@@ -1,18 +1,18 @@
-"""Subcommands for the distributed line: media are handed over to it, and a course's glossary is given to it."""
+"""Subcommands for the distributed line: media are handed over to it."""
 
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.assembly import checked_course, checked_language, read_glossary
-from pipeline.cli_common import FAILED, AsJson, AudioTrack, Course, Database, Inputs, Language, open_store
+from pipeline.assembly import checked_course, checked_language
+from pipeline.cli_common import FAILED, AsJson, AudioTrack, Course, Database, Inputs, Language
 from pipeline.cli_run import collect
-from pipeline.console import Bars, complain, print_json, print_table
+from pipeline.console import Bars
 from pipeline.errors import RetriableError
 from pipeline.settings import Settings, settings_from
 from pipeline.values import Priority
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pipeline.cli_upload import Upload
 
 LOOK_AGAIN = "the media go on; look at them by: lecturemill status"
-
-glossary_app = typer.Typer(help="A course's glossary: the terms that must be written right.", no_args_is_help=True)
 
 
 def upload(
@@ -54,49 +52,24 @@ def upload(
     files = collect(media)
     cli_upload.check_request(request, files)
     uploads: list[cli_upload.Upload] = []
+    began_ms = time.time_ns() // 1_000_000
     try:
         with Bars(quiet=as_json) as bars:
             uploads.extend(cli_upload.announce_all(files, request, settings, bars))
             if watch and any(one.goes_on for one in uploads):
-                _follow(uploads, settings, bars)
+                _follow(uploads, settings, bars, began_ms)
     finally:  # what was announced is reported also where it is stopped half-way
         cli_upload.print_uploads(uploads, as_json=as_json)
     if any(one.state == cli_upload.FAILED for one in uploads):
         raise typer.Exit(FAILED)
 
 
-def _follow(uploads: list[Upload], settings: Settings, bars: Bars) -> None:
+def _follow(uploads: list[Upload], settings: Settings, bars: Bars, since_ms: int) -> None:
     from pipeline.cli_upload import follow
 
     try:
-        follow(uploads, settings, bars)
+        follow(uploads, settings, bars, since_ms)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped watching; {LOOK_AGAIN}") from None
     except RetriableError as error:
         raise RetriableError(f"announced, and cannot be watched: {error.reason}; {LOOK_AGAIN}") from error
-
-
-@glossary_app.command("import")
-def glossary_import(
-    file: Annotated[Path, typer.Argument(help="CSV: term,aliases,language,note.", metavar="FILE")],
-    course: Course,
-    database: Database = None,
-) -> None:
-    """Make a CSV file the glossary of a course, in place of the one before; a bad row refuses it whole."""
-    glossary, course_id = read_glossary(file), checked_course(course)
-    with open_store(database) as store:
-        store.record_glossary(course_id, glossary)
-    terms = f"course {course_id} has {len(glossary.terms)} terms"
-    complain(f"{terms}; media that are done keep their text until backfill_course, or `run`, makes them anew")
-
-
-@glossary_app.command("show")
-def glossary_show(course: Course, database: Database = None, as_json: AsJson = False) -> None:
-    """The glossary of a course."""
-    with open_store(database) as store:
-        terms = store.glossary(course).terms
-    if as_json:
-        print_json(terms)
-        return
-    rows = [(one.term, "|".join(one.aliases), one.language, one.note) for one in terms]
-    print_table("", ("term", "aliases", "language", "note"), rows)

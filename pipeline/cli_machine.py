@@ -82,6 +82,12 @@ def doctor_command(
             "--line", help="Kafka, Airflow and the media store, too. Default: if $LECTUREMILL_BROKERS is set."
         ),
     ] = False,
+    engine: Annotated[
+        bool, typer.Option("--engine", help="Prove the engine, too: every precision and batch size. Takes minutes.")
+    ] = False,
+    device: Annotated[
+        str, typer.Option(help="For --engine: auto, cpu, cuda, cuda:N, GPU-<uuid>, MIG-<uuid>.")
+    ] = "auto",
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -92,6 +98,10 @@ def doctor_command(
         from pipeline.doctor_line import examine_line  # the Kafka client takes a quarter of a second to import
 
         findings += examine_line(settings, os.environ)
+    if engine:
+        from pipeline.doctor_engine import examine_engine  # the codecs and engines take a second to import
+
+        findings += examine_engine(settings, device, os.environ, complain)
     if as_json:
         print_json(findings)
     else:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from pipeline.assembly import with_title
 from pipeline.console import Bars, clock, complain, print_json, print_table, printable
 from pipeline.driver import Finished, LineOptions, LineTools, run_media
 from pipeline.errors import InvalidInputError, UsageError
@@ -34,7 +35,7 @@ class Report:
     file: str
     media_id: str
     state: str
-    """``done``, or ``failed`` with its ``reason``."""
+    """``done``; ``partial``, where slices failed; or ``failed``; the last two with their ``reason``."""
     reason: str
     was_done: bool
     language: str
@@ -86,13 +87,15 @@ def run_all(
     for file in files:
         bar = bars.bar(printable(file.name.replace("\n", " ")))
         try:
-            finished = run_media(file, options, tools, bar)
+            finished = run_media(file, with_title(options, file.stem), tools, bar)
         except InvalidInputError as error:
             bars.say(f"failed: {error.reason}")
             yield _failed(file, error.reason)
             continue
         for warning in finished.result.warnings:
             bar.say(f"warning: {warning}")
+        if finished.failed:
+            bar.say(f"partial: {_why_partial(file, finished)}")
         stem = file.stem if targets[_target(file, out)] == 1 else f"{file.stem}-{finished.media.media_id[:8]}"
         written = export_all(finished.media, finished.result, out or file.parent, stem, formats)
         yield _done(file, finished, written)
@@ -122,8 +125,8 @@ def print_reports(reports: Sequence[Report], *, as_json: bool, quiet: bool) -> N
         print_summary(reports)
     if quiet or as_json:
         for report in reports:
-            if report.state == "failed":
-                complain(f"failed: {report.reason}")
+            if report.state != "done":
+                complain(f"{report.state}: {report.reason}")
 
 
 def print_summary(reports: Sequence[Report]) -> None:
@@ -173,13 +176,19 @@ def _failed(file: Path, reason: str) -> Report:
     return Report(shown(file), "", "failed", reason, False, "", 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, (), ())
 
 
+def _why_partial(file: Path, finished: Finished) -> str:
+    slices = "1 slice" if len(finished.failed) == 1 else f"{len(finished.failed)} slices"
+    why = ", ".join(dict.fromkeys(finished.failed))
+    return f"{shown(file)}: {slices} failed ({why}); the same command tries them again"
+
+
 def _done(file: Path, finished: Finished, written: Sequence[Path]) -> Report:
     result = finished.result
     return Report(
         file=shown(file),
         media_id=finished.media.media_id,
-        state="done",
-        reason="",
+        state="partial" if finished.failed else "done",
+        reason=_why_partial(file, finished) if finished.failed else "",
         was_done=finished.was_done,
         language=result.language,
         duration_ms=result.duration_ms,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pipeline.admission import had_failed
 from pipeline.broker import MEDIA_UPLOADED, Outgoing, Sender
 from pipeline.console import Bars, Counter, clock, complain, print_json, print_table, printable
 from pipeline.errors import InvalidInputError, RetriableError, UsageError
@@ -141,28 +142,29 @@ def _stored(file: Path, course_id: str, media_store: str) -> str:
     return uri
 
 
-def follow(uploads: list[Upload], settings: Settings, bars: Bars) -> None:
+def follow(uploads: list[Upload], settings: Settings, bars: Bars, since_ms: int) -> None:
     """Show the media's way through the line until all are done or failed.
 
+    ``since_ms``: when announcing began, in milliseconds since 1970; what failed before failed in an earlier try.
     ``uploads`` is kept up to date, so that it tells how far they are wherever this is stopped. Raises RetriableError
     where the database cannot be reached.
     """
     counters = [bars.counter(upload.label) for upload in uploads]
     looks = 0
     with open_database(settings) as url, Store.open(url) as store:
-        while look(uploads, counters, store):
+        while look(uploads, counters, store, since_ms):
             looks += 1
             if looks == LOOKS_UNTIL_HINT and not any(upload.state in (RUNNING, DONE, FAILED) for upload in uploads):
                 bars.say("nothing takes them up; is the line running? See: lecturemill doctor --line")
             time.sleep(POLL_S)
 
 
-def look(uploads: list[Upload], counters: Sequence[Counter], store: Store) -> bool:
+def look(uploads: list[Upload], counters: Sequence[Counter], store: Store, since_ms: int) -> bool:
     """Bring ``uploads`` and their bars up to date; whether any media goes on."""
     for at, upload in enumerate(uploads):
         if not upload.goes_on:
             continue
-        uploads[at] = now = _now(upload, store)
+        uploads[at] = now = _now(upload, store, since_ms)
         if now.state in (WAITING, RUNNING):
             counters[at].show(*_words(now), now.slices_done, now.slices_planned)
         elif not now.goes_on:
@@ -170,10 +172,11 @@ def look(uploads: list[Upload], counters: Sequence[Counter], store: Store) -> bo
     return any(upload.goes_on for upload in uploads)
 
 
-def _now(upload: Upload, store: Store) -> Upload:
-    """A media that the line has not recorded yet stays announced."""
+def _now(upload: Upload, store: Store, since_ms: int) -> Upload:
+    """A media that the line has not recorded yet, or not begun again, stays announced."""
     for status in store.status(upload.media_id):
-        return _of(upload, status)
+        if not had_failed(status, since_ms):
+            return _of(upload, status)
     return upload
 
 

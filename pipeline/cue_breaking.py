@@ -1,22 +1,35 @@
 """Where a cue or a line may break, and how well: the words of a transcript glued into unbreakable atoms.
 
-An atom is never split: a Latin word or a number, a Chinese word of jieba's dictionary, a word with the
-punctuation that belongs to it. What a break before an atom costs follows the line treatment of the Netflix
-Timed Text Style Guides: best after punctuation, never between an article, a preposition or a conjunction
-and what it governs. Only atoms wider than a line are taken apart again, at their words.
+An atom is never split: a Latin word, a number with its measure word or unit, a term of the course, a Chinese word of
+jieba's dictionary, a word with the punctuation that belongs to it. What a break before an atom costs follows the line
+treatment of the Netflix Timed Text Style Guides: best at the end of a sentence, then of a clause, then before a
+phrase (a conjunction, a preposition), never between an article, a preposition or a conjunction and what it governs,
+nor between a number with its measure word and what is counted. Which words lean on which: ``cue_words``. Only atoms
+wider than a line are taken apart again, at their words.
 """
 
 from __future__ import annotations
 
-import logging
 import re
-import warnings
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from pipeline.cue_profiles import CueProfile, base_language, half_units
+from pipeline.cue_words import (
+    DIGITS,
+    counts_before,
+    holds_number,
+    is_label,
+    leans_back,
+    leans_on,
+    measure_length,
+    opens_phrase,
+)
+from pipeline.postprocess.lexicon import load_lexicon
+from pipeline.postprocess.script import WORKING_SCRIPT, converter_of
+from pipeline.postprocess.term_spans import TermSpotter
 from pipeline.values import Sentence, Word
 
 # Full-width forms are written as escapes: in many fonts they cannot be told from the ASCII ones.
@@ -29,30 +42,15 @@ CLAUSE_ENDS = frozenset(";:\uff1b\uff1a")
 COMMAS = frozenset(",\uff0c")
 LESSER_MARKS = frozenset("、—–")
 
+_CLOSERS = "".join(CLOSERS)
+
 INSIDE_CLAUSE = 14
+BEFORE_PHRASE = 9
 INSIDE_ATOM = 40
 BAD_EDGE = 14
 PAUSE_MS = 250
 
 
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
-# Particles that lean on the word before them, and words that lean on the word after them.
-_ZH_LEANS_BACK = _words("的 了 吗 呢 吧 啊 呀 嘛 着 过 得 地 们 之 等 里 上 中 下 时 者")
-_ZH_LEANS_ON = _words(
-    "和 与 跟 或 及 而 在 把 被 从 对 向 给 让 为 以 用 由 于 将 比 因为 所以 但是 如果 而且 或者 "
-    "不 很 更 最 就 也 都 这 那 这个 那个 这些 那些 这种 那种 一个 一种 一些 每 每个 第 某个 "
-)
-_EN_LEANS_ON = _words(
-    "a an the of in on at to for with from by into onto over under about as than through between "
-    "without within during before after against among and or but nor so yet if that because while "
-    "although when where which who whose whether until unless since my your his her its our their "
-    "this these those very no not i we you he she they it is are was were be am will would can could "
-    "should must may might have has had do does did "
-)
-_DIGITS = frozenset("0123456789零〇一二三四五六七八九十百千万亿两点")
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _KANA = re.compile(r"[\u3040-\u30ff\u31f0-\u31ff]")
 _HANGUL = re.compile(r"[\u1100-\u11ff\uac00-\ud7af]")
@@ -70,12 +68,15 @@ class Atom:
     profile: CueProfile
     break_cost: int
     """What it costs to end a cue before this atom; 0 is best. A line break costs half."""
+    word_count: int
+    speaker: str = ""
+    """A change of speaker begins a cue; its first atom has a dash."""
 
 
 def atoms_of(
-    sentences: Sequence[Sentence], profile_of: Callable[[str], CueProfile], media_end_ms: int
+    sentences: Sequence[Sentence], profile_of: Callable[[str], CueProfile], media_end_ms: int, terms: TermSpotter
 ) -> tuple[Atom, ...]:
-    """Glue the words of all sentences into atoms, in order.
+    """Glue the words of all sentences into atoms, in order; ``terms`` are those that must stay whole.
 
     Times are made to run forward and to stay within the media: a word never starts before the one ahead of
     it. Blank words are dropped; a sentence without words makes no atom.
@@ -83,9 +84,21 @@ def atoms_of(
     atoms: list[Atom] = []
     for sentence in sentences:
         words = _tidy(sentence.words, atoms[-1] if atoms else None, media_end_ms)
+        if words and atoms and sentence.speaker != atoms[-1].speaker:
+            words[0] = replace(words[0], text=_dashed(words[0].text))
         if words:
-            atoms.extend(_atoms_of_sentence(words, sentence.language, profile_of(sentence.language)))
+            of_sentence = _atoms_of_sentence(words, sentence.language, profile_of(sentence.language), terms)
+            atoms.extend(replace(atom, speaker=sentence.speaker) for atom in of_sentence)
     return tuple(atoms)
+
+
+def _dashed(text: str) -> str:
+    """The first word of another speaker.
+
+    >>> _dashed(" Yes,"), _dashed("老师")
+    (' - Yes,', '- 老师')
+    """
+    return " " * text.startswith(" ") + "- " + text.lstrip()
 
 
 def _tidy(words: Sequence[Word], before: Atom | None, media_end_ms: int) -> list[Word]:
@@ -108,14 +121,14 @@ def _tidy(words: Sequence[Word], before: Atom | None, media_end_ms: int) -> list
     return tidied
 
 
-def _atoms_of_sentence(words: list[Word], language: str, profile: CueProfile) -> Iterator[Atom]:
-    groups = _groups(words, _may_break(words, language))
+def _atoms_of_sentence(words: list[Word], language: str, profile: CueProfile, terms: TermSpotter) -> Iterator[Atom]:
+    groups = _groups(words, _may_break(words, language, terms))
     fitting = [piece for group in groups for piece in _taken_apart(group, profile)]
     before: list[Word] | None = None
     for group, is_inner in fitting:
         text = "".join(word.text for word in group)
         cost = 0 if before is None else INSIDE_ATOM if is_inner else _cost_between(before, group)
-        yield Atom(text, group[0].start_ms, group[-1].end_ms, before is None, profile, cost)
+        yield Atom(text, group[0].start_ms, group[-1].end_ms, before is None, profile, cost, len(group))
         before = group
 
 
@@ -136,53 +149,54 @@ def _taken_apart(group: list[Word], profile: CueProfile) -> list[tuple[list[Word
     return [([word], index > 0) for index, word in enumerate(group)]
 
 
-def _may_break(words: list[Word], language: str) -> list[bool]:
+def _may_break(words: list[Word], language: str, terms: TermSpotter) -> list[bool]:
     """Say for each word whether a break before it is allowed at all."""
     text = "".join(word.text for word in words)
     boundaries = _dictionary_boundaries(text, language)
+    spans = terms.spans(text)
+    starts = [start for start, _ in spans]
     allowed, offset = [], 0
     for index, word in enumerate(words):
-        before = words[index - 1].text[-1] if index else ""
-        allowed.append(index > 0 and _is_free(before, word.text, offset, boundaries))
+        span = bisect_left(starts, offset) - 1
+        is_inside_term = span >= 0 and offset < spans[span][1]
+        is_free = index > 0 and not is_inside_term and _is_free(text, offset, boundaries)
+        allowed.append(is_free)
         offset += len(word.text)
     return allowed
 
 
 def _dictionary_boundaries(text: str, language: str) -> frozenset[int] | None:
-    """Return the offsets between jieba's words, or None where its dictionary does not know the language."""
+    """Return the offsets between jieba's words, or None where its dictionary does not know the language.
+
+    The dictionary is simplified; folding keeps the number of characters.
+    """
     if base_language(language) in {"ja", "jpn", "ko", "kor"} or not _HAN.search(text):
         return None
-    return frozenset(start for _, start, _ in _tokenizer().tokenize(text))
+    simplified = converter_of(WORKING_SCRIPT).convert(text)
+    known = simplified if len(simplified) == len(text) else text
+    return frozenset(start for _, start, _ in load_lexicon().tokenizer.tokenize(known))
 
 
-@cache
-def _tokenizer() -> Any:
-    # jieba chatters on its own logger and imports the deprecated pkg_resources where setuptools is installed.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import jieba
-
-        logger = jieba.default_logger
-        level = logger.level
-        logger.setLevel(logging.ERROR)
-        try:
-            jieba.dt.initialize()
-        finally:
-            logger.setLevel(level)
-    return jieba.dt
-
-
-def _is_free(before: str, text: str, offset: int, boundaries: frozenset[int] | None) -> bool:
-    first = text.lstrip()[0]
-    if before in OPENERS or first in CLOSERS:
+def _is_free(text: str, offset: int, boundaries: frozenset[int] | None) -> bool:
+    before = text[offset - 1]
+    is_spaced = text[offset] == " "
+    first = text[offset + 1] if is_spaced else text[offset]
+    if before in OPENERS or first in CLOSERS or holds_number(text, offset):
         return False
-    if text[0] == " ":
+    if is_spaced:
         return True
-    if before in _DIGITS and first in _DIGITS:
+    if before in DIGITS and (first in DIGITS or _is_measured(text, offset, boundaries)):
         return False
     if not (_is_wide(before) or _is_wide(first)):
         return False
     return offset in boundaries if boundaries is not None else _script(before) != _script(first)
+
+
+def _is_measured(text: str, offset: int, boundaries: frozenset[int] | None) -> bool:
+    """Say whether a measure word or a unit begins here, and not another word that only begins with one."""
+    length = measure_length(text, offset)
+    end = offset + length
+    return length > 0 and (boundaries is None or end in boundaries or end == len(text) or not _is_wide(text[end]))
 
 
 @cache
@@ -204,7 +218,10 @@ def _cost_between(before: list[Word], after: list[Word]) -> int:
     right = "".join(word.text for word in after).strip()
     pause_ms = after[0].start_ms - before[-1].end_ms
     bonus = min(8, pause_ms // 125) if pause_ms >= PAUSE_MS else 0
-    return max(0, _mark_cost(left[-1]) - bonus) + (BAD_EDGE if _is_bad_edge(left, right) else 0)
+    cost = _mark_cost(left[-1])
+    if cost == INSIDE_CLAUSE and opens_phrase(right.rstrip(_CLOSERS)):
+        cost = BEFORE_PHRASE
+    return max(0, cost - bonus) + (BAD_EDGE if _is_bad_edge(left, right) else 0)
 
 
 def _mark_cost(last: str) -> int:
@@ -223,7 +240,7 @@ def _is_bad_edge(left: str, right: str) -> bool:
     >>> _is_bad_edge("the", "triangle"), _is_bad_edge("证明", "的"), _is_bad_edge("the,", "triangle")
     (True, True, False)
     """
-    if left.lower() in _EN_LEANS_ON or left in _ZH_LEANS_ON:
+    bare = right.rstrip(_CLOSERS)
+    if leans_on(left) or leans_back(bare) or counts_before(left):
         return True
-    bare = right.rstrip("".join(CLOSERS))
-    return bare in _ZH_LEANS_BACK or (left[-1] in _DIGITS and _HAN.match(right) is not None)
+    return (left[-1] in DIGITS and _HAN.match(right) is not None) or (is_label(left) and right[0].isdigit())

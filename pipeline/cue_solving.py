@@ -7,11 +7,12 @@ save a greater one: a broken rule, then a moved start, then a sentence that shar
 1. Each sentence is cut by itself.
 2. Where a rule is still broken, the sentence and its neighbours are cut again and may share cues.
 3. Where that was not enough, starts there may also move a little (``EARLY_MS``, ``LATE_MS``).
+4. Where even that was not, because the speaker is faster than anybody reads, cues may lag behind (``LAGS_MS``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from pipeline.cue_profiles import CueProfile, reading_ms
@@ -21,7 +22,10 @@ EARLY_MS = 700
 """How far a cue may start ahead of its first word, into silence: a word of 133 ms can then end the media."""
 LATE_MS = 200
 """How far a cue may start behind its first word."""
+LAGS_MS = (700, 1500)
+"""How far it may lag behind a speaker who is too fast (BBC Subtitle Guidelines: never more than 1.5 s)."""
 
+INFINITE = 10**18
 MOVED = 10_000
 PER_CUE = 6
 PER_LINE = 3
@@ -30,8 +34,8 @@ OUTLIVED = 8
 """A last word that is spoken beyond the longest duration (a word stretched over silence, as Whisper does)."""
 ORPHAN = 6
 """A scrap of a sentence, less than half a line."""
-SHORTFALL = 200
-"""Between cuts that all break a rule, how much worse it is to break it further."""
+SHORTFALL = 6 * BROKEN
+"""Between cuts that all break a rule: several cues a little too fast are better than one that nobody can read."""
 REACH = 2
 """How many neighbours on each side help a sentence that breaks a rule."""
 
@@ -39,7 +43,7 @@ REACH = 2
 def solve(table: Table) -> list[Run]:
     """Cut all atoms of the table into cues; every atom is in exactly one run, in order."""
     bounds = [index for index, opens in enumerate(table.opens) if opens]
-    alone = [_cut(table, first, last, may_move=False) for first, last in pairwise(bounds)]
+    alone = [_cut(table, first, last, None) for first, last in pairwise(bounds)]
     troubled = [index for index, (cost, _) in enumerate(alone) if cost >= BROKEN]
     runs: list[Run] = []
     done = 0
@@ -52,8 +56,13 @@ def solve(table: Table) -> list[Run]:
 
 
 def _cut_again(table: Table, first: int, last: int) -> list[Run]:
-    cost, runs = _cut(table, first, last, may_move=False)
-    return runs if cost < BROKEN else _cut(table, first, last, may_move=True)[1]
+    candidates = [list(_candidates(table, first, end)) for end in range(first + 1, last + 1)]
+    runs: list[Run] = []
+    for lateness_ms in (None, (LATE_MS,), (LATE_MS, *LAGS_MS)):
+        cost, runs = _cut(table, first, last, lateness_ms, candidates)
+        if cost < BROKEN:
+            break
+    return runs
 
 
 def _regions(troubled: Sequence[int], count: int) -> Iterator[tuple[int, int]]:
@@ -75,32 +84,64 @@ def _regions(troubled: Sequence[int], count: int) -> Iterator[tuple[int, int]]:
         yield region
 
 
-_State = tuple[int, int, int]
-"""The least cost up to an atom, the atom where its last run begins, the option of shift that run takes."""
+_State = tuple[int, int, int, int]
+"""The least cost up to an atom, the atom where its last run begins, the state there, the shift of what follows."""
 
 
-def _cut(table: Table, first: int, last: int, *, may_move: bool) -> tuple[int, list[Run]]:
-    options = [_shifts(table, index, first, last) if may_move else (0,) for index in range(first, last + 1)]
-    best: list[list[_State]] = [[(0 if shift == 0 else MOVED, first, 0) for shift in options[0]]]
+_Candidate = tuple[int, CueProfile, int, int]
+"""A run that may end at some atom: where it begins, its profile, its cost, the time that it needs on screen."""
+
+
+def _cut(
+    table: Table,
+    first: int,
+    last: int,
+    lateness_ms: Sequence[int] | None,
+    candidates: Sequence[Sequence[_Candidate]] | None = None,
+) -> tuple[int, list[Run]]:
+    """Return the cost and the runs of the best cut; starts move only where ``lateness_ms`` says how far.
+
+    ``candidates`` are those of each end after ``first``, where they are known.
+    """
+    best: list[list[_State]] = [
+        [(_moving_cost(shift_ms), first, 0, shift_ms) for shift_ms in _shifts(table, first, first, last, lateness_ms)]
+    ]
     for end in range(first + 1, last + 1):
-        candidates = list(_candidates(table, first, end))
-        best.append(
-            [_best_state(table, first, end, shift, candidates, options, best) for shift in options[end - first]]
-        )
-    return best[-1][0][0], _traced(options, best, first, last)
+        ending = candidates[end - first - 1] if candidates else list(_candidates(table, first, end))
+        shifts = _shifts(table, end, first, last, lateness_ms)
+        best.append(list(_worth_keeping(_best_state(table, first, end, shift, ending, best) for shift in shifts)))
+    return best[-1][0][0], _traced(best, first, last)
 
 
-def _shifts(table: Table, index: int, first: int, last: int) -> tuple[int, ...]:
-    """Return how far a cue that begins at this atom may be moved; 0 always comes first."""
-    if index == last or (index == first and index > 0):
+def _worth_keeping(states: Iterable[_State]) -> Iterator[_State]:
+    """Of states by their shift, those that are cheaper than every earlier start: a later one only loses time."""
+    least = INFINITE
+    for state in states:
+        if state[0] < least:
+            least = state[0]
+            yield state
+
+
+def _shifts(table: Table, index: int, first: int, last: int, lateness_ms: Sequence[int] | None) -> tuple[int, ...]:
+    """Return how far a cue that begins at this atom may be moved, from the earliest on."""
+    if lateness_ms is None or index == last or (index == first and index > 0):
         return (0,)
     early_ms = min(EARLY_MS, table.pause_ms(index))
-    late_ms = LATE_MS if table.starts[index] + LATE_MS < table.media_end_ms else 0
-    return (0, *(shift_ms for shift_ms in (-early_ms, late_ms) if shift_ms))
+    late_ms = [late_ms for late_ms in lateness_ms if table.starts[index] + late_ms < table.media_end_ms]
+    return (*([-early_ms] if early_ms else []), 0, *late_ms)
 
 
-def _candidates(table: Table, first: int, end: int) -> Iterator[tuple[int, CueProfile, int, int]]:
-    """Yield each run that may end before ``end``: its beginning, its profile, its cost, the time it needs."""
+def _moving_cost(shift_ms: int) -> int:
+    """A lag costs the more the longer it is.
+
+    >>> _moving_cost(0), _moving_cost(-700), _moving_cost(200), _moving_cost(1500)
+    (0, 10000, 10000, 70000)
+    """
+    return MOVED * max(1, shift_ms // LATE_MS) if shift_ms > LATE_MS else MOVED if shift_ms else 0
+
+
+def _candidates(table: Table, first: int, end: int) -> Iterator[_Candidate]:
+    """Yield each run that may end before ``end``."""
     rank, spoken_ms = 0, table.starts[end - 1]
     for begin in range(end - 1, first - 1, -1):
         rank = max(rank, table.ranks[begin])
@@ -138,37 +179,38 @@ def _best_state(
     first: int,
     end: int,
     shift_ms: int,
-    candidates: Sequence[tuple[int, CueProfile, int, int]],
-    options: Sequence[tuple[int, ...]],
+    candidates: Sequence[_Candidate],
     best: Sequence[Sequence[_State]],
 ) -> _State:
     limit_ms = table.limit_ms(end) + shift_ms
-    winner: _State | None = None
+    is_last = end == len(table.atoms)
+    least, winner = INFINITE, (0, 0)
     for begin, profile, fixed, need_ms in candidates:
-        gone_ms = limit_ms - profile.min_gap_ms if end < len(table.atoms) else limit_ms
-        for option, moved_ms in enumerate(options[begin - first]):
-            shown_ms = min(gone_ms - table.starts[begin] - moved_ms, profile.max_duration_ms)
-            cost = best[begin - first][option][0] + fixed
+        room_ms = limit_ms - table.starts[begin] - (0 if is_last else profile.min_gap_ms)
+        for option, state in enumerate(best[begin - first]):
+            cost = state[0] + fixed
+            if cost >= least:
+                continue
+            shown_ms = min(room_ms - state[3], profile.max_duration_ms)
             if shown_ms < need_ms:
                 cost += _shortfall_cost(shown_ms, need_ms, profile)
-            if winner is None or cost < winner[0]:
-                winner = cost, begin, option
-    assert winner is not None  # a single atom always is a candidate
-    return winner[0] + (MOVED if shift_ms else 0), winner[1], winner[2]
+            if cost < least:
+                least, winner = cost, (begin, option)
+    return least + _moving_cost(shift_ms), *winner, shift_ms
 
 
 def _shortfall_cost(shown_ms: int, need_ms: int, profile: CueProfile) -> int:
     if shown_ms <= profile.min_gap_ms:
         return 10 * BROKEN
-    return BROKEN + SHORTFALL * (need_ms - shown_ms) // need_ms
+    return BROKEN + SHORTFALL * (need_ms - shown_ms) ** 2 // need_ms**2
 
 
-def _traced(options: Sequence[tuple[int, ...]], best: Sequence[Sequence[_State]], first: int, last: int) -> list[Run]:
+def _traced(best: Sequence[Sequence[_State]], first: int, last: int) -> list[Run]:
     runs: list[Run] = []
     end, option = last, 0
     while end > first:
-        _, begin, previous = best[end - first][option]
-        runs.append(Run(begin, end, options[begin - first][previous]))
+        _, begin, previous, _ = best[end - first][option]
+        runs.append(Run(begin, end, best[begin - first][previous][3]))
         end, option = begin, previous
     runs.reverse()
     return runs

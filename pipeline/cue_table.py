@@ -57,6 +57,8 @@ class Table:
 
     def _sharing_cost(self, index: int) -> int:
         pause_ms = self.pause_ms(index)
+        if index and self.atoms[index].speaker != self.atoms[index - 1].speaker:
+            return HOPELESS
         if self.atoms[index].opens_sentence:
             return SHARED if pause_ms < SHARING_PAUSE_MS else HOPELESS
         if pause_ms >= SHARING_PAUSE_MS:

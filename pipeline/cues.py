@@ -7,25 +7,49 @@ Rules and limits: ``cue_profiles``. Where text may break: ``cue_breaking``. Whic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from pipeline.cue_breaking import atoms_of
 from pipeline.cue_profiles import CueProfile, half_units, profile_for, reading_ms
 from pipeline.cue_solving import solve
 from pipeline.cue_table import Run, Table, lines_of
+from pipeline.postprocess.term_spans import NO_TERMS, TermSpotter
 from pipeline.values import Cue, Sentence, Violation
 
-__all__ = ["CueProfile", "check_cues", "make_cues", "profile_for"]
+__all__ = ["CueProfile", "CueSheet", "check_cues", "lay_out", "make_cues", "profile_for"]
 
 LINGER_MS = 300
 """How long a cue stays after it is read and spoken, where there is room."""
-CLOSING_GAP_MS = 500
-"""Gaps below 12 frames are closed to the two-frame gap (Netflix Timed Text Style Guide, timing)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CueSheet:
+    """The cues of a media, every rule that could not be kept, and how many words stand in each cue."""
+
+    cues: tuple[Cue, ...]
+    violations: tuple[Violation, ...]
+    word_counts: tuple[int, ...]
+    """They add up to the words of all sentences that are not blank."""
 
 
 def make_cues(
-    sentences: Sequence[Sentence], profile_of: Callable[[str], CueProfile], media_end_ms: int
+    sentences: Sequence[Sentence],
+    profile_of: Callable[[str], CueProfile],
+    media_end_ms: int,
+    terms: TermSpotter = NO_TERMS,
 ) -> tuple[tuple[Cue, ...], tuple[Violation, ...]]:
+    """The cues of ``lay_out``, and every rule that could not be kept."""
+    sheet = lay_out(sentences, profile_of, media_end_ms, terms)
+    return sheet.cues, sheet.violations
+
+
+def lay_out(
+    sentences: Sequence[Sentence],
+    profile_of: Callable[[str], CueProfile],
+    media_end_ms: int,
+    terms: TermSpotter = NO_TERMS,
+) -> CueSheet:
     """Cut sentences into cues and time them; also return every rule that could not be kept.
 
     A cue starts with its first word. Only where a rule would be broken do sentences share a cue, and only
@@ -33,14 +57,21 @@ def make_cues(
     that share one time (which no rule can serve) divide the time until the next ones, or one cue.
 
     ``profile_of`` maps a sentence's language to its profile; ``media_end_ms`` is where the media ends, and
-    no cue outlasts it. Every word is in exactly one cue, in order; no words, no cues.
+    no cue outlasts it; no cue or line breaks inside one of ``terms``, unless it is longer than a line. A change of
+    speaker begins a cue, with a dash.
+    Every word is in exactly one cue, in order; no words, no cues.
     """
-    table = Table(atoms_of(sentences, profile_of, media_end_ms), max(1, media_end_ms))
+    table = Table(atoms_of(sentences, profile_of, media_end_ms, terms), max(1, media_end_ms))
     runs = solve(table)
     runs, starts = _parted(table, runs, _starts(table, runs))
     ends = _ends(table, runs, starts)
-    cues = tuple(Cue(start, end, lines_of(table, run)) for run, start, end in zip(runs, starts, ends, strict=True))
-    return cues, check_cues(cues, [_profile(table, run) for run in runs], media_end_ms=media_end_ms)
+    cues = tuple(
+        Cue(start, end, lines_of(table, run), table.atoms[run.first].speaker)
+        for run, start, end in zip(runs, starts, ends, strict=True)
+    )
+    violations = check_cues(cues, [_profile(table, run) for run in runs], media_end_ms=media_end_ms)
+    counts = tuple(sum(atom.word_count for atom in table.atoms[run.first : run.last]) for run in runs)
+    return CueSheet(cues, violations, counts)
 
 
 def _profile(table: Table, run: Run) -> CueProfile:
@@ -111,7 +142,7 @@ def _end_ms(table: Table, runs: Sequence[Run], starts: Sequence[int], index: int
     limit_ms = min(starts[index] + profile.max_duration_ms, _latest_end_ms(table, runs, starts, index))
     needed_ms = max(table.ends[run.last - 1], starts[index] + _need_ms(table, run))
     end_ms = min(needed_ms + LINGER_MS, limit_ms)
-    if index + 1 < len(runs) and starts[index + 1] - end_ms < CLOSING_GAP_MS:
+    if index + 1 < len(runs) and starts[index + 1] - end_ms < profile.closing_gap_ms:
         return limit_ms
     return end_ms
 

@@ -9,19 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipeline.decoding import find_ffmpeg
-from pipeline.errors import LecturemillError
+from pipeline.devices import choose_device
+from pipeline.engine_loading import rungs_of
+from pipeline.errors import LecturemillError, UsageError
 from pipeline.models import find_model
-from pipeline.settings import Settings, choose_device, open_database
+from pipeline.settings import Settings, open_database
 from pipeline.store import Store
 
 LEAST_FREE_BYTES = 2_000_000_000
 """A model, the embedded database and a day's transcripts of one machine."""
-WHY = {
-    ("fused", "cpu"): "this processor computes in bfloat16",
-    ("faster-whisper", "cpu"): "this processor has no bfloat16",
-    ("fused", "cuda"): "there is a GPU, and PyTorch",
-    ("faster-whisper", "cuda"): "there is a GPU, but no PyTorch with Triton",
-}
 EARLIEST_S = 1_735_689_600
 """2025-01-01: a clock before that is wrong, and so would be every time in the database."""
 
@@ -70,10 +66,13 @@ def _ffmpeg() -> Finding:
 
 
 def _device(settings: Settings) -> Finding:
-    device = choose_device("auto", settings.engine)
-    what = f"{device.engine} on {device.name}, {device.compute_type}, {settings.threads} cores"
-    why = "asked for" if settings.engine != "auto" else WHY[device.engine, device.name]
-    return finding("engine", True, f"{what}: {why}", "")
+    remedy = "correct LECTUREMILL_ENGINE or LECTUREMILL_PRECISION, or install what is named"
+    try:
+        device = choose_device("auto", settings.engine, settings.precision)
+    except UsageError as error:
+        return finding("engine", False, error.reason, remedy)
+    what = f"{device.engine} on {device.name}, {' then '.join(rungs_of(device))}, {settings.threads} cores"
+    return finding("engine", True, f"{what}: {device.why}", "")
 
 
 def _model(name: str, settings: Settings) -> Finding:

@@ -33,15 +33,23 @@ def _kafka(settings: Settings) -> Iterator[Finding]:
     except LecturemillError as error:
         yield finding("kafka", False, error.reason, "start it (make stack), or correct LECTUREMILL_BROKERS")
         return
-    brokers = "1 broker" if state.broker_count == 1 else f"{state.broker_count} brokers"
+    brokers = _counted(state.broker_count, "broker")
     yield finding("kafka", True, f"{brokers} at {settings.brokers}, protocol {state.version}", "")
     yield _topics(state)
     for group in state.groups:
-        detail = f"{group.members} members, {group.lag} messages wait"
+        detail = f"{_counted(group.members, 'member')}, {_counted(group.lag, 'message')} waiting"
         yield finding(f"group {group.name}", group.members > 0, detail, f"start one: python -m consumers.{group.name}")
     counts = ", ".join(f"{topic}: {count}" for topic, count in state.dead.items())
     remedy = "see why: python -m consumers.redrive TOPIC --dry-run; mend it, and send them back without --dry-run"
     yield finding("dead letters", not state.dead, counts or "none", remedy)
+
+
+def _counted(count: int, noun: str) -> str:
+    """
+    >>> _counted(1, "member"), _counted(0, "member")
+    ('1 member', '0 members')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _topics(state: BrokerState) -> Finding:

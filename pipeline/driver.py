@@ -14,19 +14,23 @@ from pathlib import Path
 from typing import Protocol
 
 from pipeline import media as probing
+from pipeline.diarization import Voice, diarize
 from pipeline.errors import InvalidInputError
 from pipeline.finishing import Heard, cost_of, finish
 from pipeline.hearing import HearingRules, hear
 from pipeline.identity import media_id_of
-from pipeline.keys import asr_key, run_key, slicing_key
+from pipeline.keys import asr_key, incomplete_key, run_key, slicing_key
 from pipeline.ledger import failed_ledger
 from pipeline.postprocess import Glossary, PostprocessOptions
 from pipeline.speech import Detector
 from pipeline.stopping import in_thread
 from pipeline.store import Store
 from pipeline.store_line import LineStore
-from pipeline.transcription import Engine, Request, TranscriptionOptions, transcribe
-from pipeline.values import Cost, Media, MediaInfo, MediaResult, Slice, SliceAudio, SliceTranscript
+from pipeline.subtitle_profiles import NETFLIX, SubtitleProfile
+from pipeline.transcription import Engine, Request, TranscriptionOptions, label_of, transcribe
+from pipeline.values import Cost, Media, MediaInfo, MediaResult, Outcome, Slice, SliceAudio, SliceTranscript
+
+RUN_BATCH_SLICES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,12 @@ class LineOptions:
     """What Whisper is told before it listens, by language."""
     transcription: TranscriptionOptions
     postprocess: PostprocessOptions
-    batch_slices: int = 4
+    batch_slices: int = RUN_BATCH_SLICES
     """Slices per call of the engine, and per transaction."""
+    profile: SubtitleProfile = NETFLIX
+    """Of which the rules for cues count; the text's are ``postprocess``."""
+    speakers: bool = False
+    """Whether speakers are told apart; needs ``LineTools.listener``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,16 @@ class LineTools:
     ffmpeg: str
     usd_per_hour: float
     """What one hour of this machine costs."""
+    listener: Callable[[], Listener] | None = None
+    """Loads what hears voices."""
+    listener_fingerprint: str = ""
+
+
+class Listener(Protocol):
+    """Hears who talks, one slice after the other."""
+
+    def hear(self, audio: SliceAudio) -> Sequence[Voice]:
+        """The runs of talk in a slice, on the media clock."""
 
 
 class Progress(Protocol):
@@ -78,6 +96,8 @@ class Finished:
     media: Media
     result: MediaResult
     was_done: bool
+    failed: tuple[str, ...] = ()
+    """Why slices could not be transcribed, a reason each; the same run again tries those anew."""
 
 
 def run_media(path: Path, options: LineOptions, tools: LineTools, progress: Progress) -> Finished:
@@ -97,7 +117,9 @@ def run_media(path: Path, options: LineOptions, tools: LineTools, progress: Prog
         raise
     media = replace(media, content_fingerprint=info.content_fingerprint, duration_ms=info.duration_ms)
     made_under = _keys(info, options, tools)
-    key = run_key(*made_under, options.postprocess, options.glossary)
+    key = run_key(
+        *made_under, options.postprocess, options.glossary, options.profile.fingerprint, _speakers_key(options, tools)
+    )
     tools.store.record_media(media, *made_under)
     progress.begin(media)
     done = tools.store.finished(media_id, key)
@@ -105,13 +127,14 @@ def run_media(path: Path, options: LineOptions, tools: LineTools, progress: Prog
         progress.advance(done.duration_ms)
         return Finished(media, done, was_done=True)
     try:
-        result = _Run(path, media, info, options, tools, progress).result()
+        result, failed = _Run(path, media, info, options, tools, progress).result()
     except InvalidInputError as error:
         _record_failure(tools.store, media, error)
         raise
-    tools.store.record_result(result, key, *made_under)
+    made_key, version = incomplete_key(key) if failed else key, options.glossary.version
+    tools.store.record_result(result, made_key, *made_under, glossary_version=version)
     progress.advance(result.duration_ms)
-    return Finished(media, result, was_done=False)
+    return Finished(media, result, was_done=False, failed=failed)
 
 
 def _record_failure(store: Store, media: Media, error: InvalidInputError) -> None:
@@ -126,6 +149,10 @@ def _keys(info: MediaInfo, options: LineOptions, tools: LineTools) -> tuple[str,
         tools.engine_fingerprint, options.hearing.language, options.prompts, options.transcription, options.batch_slices
     )
     return slicing, asr
+
+
+def _speakers_key(options: LineOptions, tools: LineTools) -> str:
+    return tools.listener_fingerprint if options.speakers else ""
 
 
 class _Run:
@@ -145,27 +172,40 @@ class _Run:
         self._slicing_key, self._asr_key = _keys(info, options, tools)
         self._started = time.perf_counter()
         kept = tools.store.slice_transcripts(media.media_id, self._slicing_key, self._asr_key)
-        self._kept = {one.slice_index: one for one in kept}
+        self._kept = {one.slice_index: one for one in kept if one.outcome is not Outcome.FAILED}
 
-    def result(self) -> MediaResult:
-        slices, transcripts, heard = self._transcribe_all()
+    def result(self) -> tuple[MediaResult, tuple[str, ...]]:
+        """What was made, and why slices of it failed."""
+        slices, transcripts, voices, heard = self._transcribe_all()
         options, nothing = self._options, Cost(0, 0, 0.0)
+        text = (options.glossary, options.postprocess)
         result = finish(
-            self._media.media_id, slices, transcripts, heard, options.glossary, options.postprocess, nothing
+            self._media.media_id, slices, transcripts, heard, *text, nothing, options.profile, diarize(voices)
         )
-        return replace(result, cost=self._cost(transcripts))
+        failed = tuple(one.reason for one in transcripts if one.outcome is Outcome.FAILED)
+        return replace(result, cost=self._cost(transcripts)), failed
 
-    def _transcribe_all(self) -> tuple[list[Slice], list[SliceTranscript], Heard]:
+    def _transcribe_all(self) -> tuple[list[Slice], list[SliceTranscript], list[Voice], Heard]:
         slices: list[Slice] = []
         transcripts: list[SliceTranscript] = []
+        voices: list[Voice] = []
         rules, tools = self._options.hearing, self._tools
         with hear(self._media.media_id, self._path, self._info, rules, tools.detector, tools.ffmpeg) as hearing:
             self._progress.say(hearing.why)
             for batch in _in_batches(iter(hearing), self._options.batch_slices):
                 slices += [one.slice for one in batch]
                 transcripts += self._batch(batch)
+                voices += self._voices(batch)
                 self._progress.advance(batch[-1].slice.span.end_ms)
-            return slices, transcripts, hearing.heard
+            return slices, transcripts, voices, hearing.heard
+
+    def _voices(self, batch: Sequence[SliceAudio]) -> list[Voice]:
+        """Heard anew in every run: that costs less than keeping them would."""
+        load = self._tools.listener
+        if load is None or not self._options.speakers:
+            return []
+        listener = load()
+        return in_thread(lambda: [voice for audio in batch for voice in listener.hear(audio)])
 
     def _batch(self, batch: Sequence[SliceAudio]) -> Sequence[SliceTranscript]:
         """Transcribe and keep a batch, or take it from the store if an earlier run kept it.
@@ -179,7 +219,8 @@ class _Run:
         requests = [Request(one, self._options.hearing.language, self._options.prompts) for one in batch]
         transcripts = in_thread(lambda: transcribe(self._tools.engine(), requests, self._options.transcription))
         pairs = [(one.slice, transcript) for one, transcript in zip(batch, transcripts, strict=True)]
-        self._tools.store.record_slices(self._media.media_id, self._slicing_key, self._asr_key, pairs)
+        engine = label_of(self._tools.engine())
+        self._tools.store.record_slices(self._media.media_id, self._slicing_key, self._asr_key, pairs, engine)
         return transcripts
 
     def _cost(self, transcripts: Iterable[SliceTranscript]) -> Cost:

@@ -3,6 +3,7 @@
 LecturemillError
 ├── InvalidInputError   the input is at fault: record the failure, go on with the next (a message: dead-letter it)
 ├── RetriableError      the surroundings are at fault: stop, keep the place, try again later
+│   └── OutOfMemoryError    a batch was too large for the device: try a smaller one
 └── UsageError          the command line is at fault: exit status 2
 """
 
@@ -33,6 +34,10 @@ class InvalidInputError(LecturemillError):
 
 class RetriableError(LecturemillError):
     """The database, the broker, the disk or a child process is unwell; the same input may succeed later."""
+
+
+class OutOfMemoryError(RetriableError):
+    """The device has not the memory for what it was given at once; less may do."""
 
 
 class UsageError(LecturemillError):

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.cue_profiles import profile_for
-from pipeline.cues import make_cues
+from pipeline.cues import lay_out
 from pipeline.ledger import make_ledger
 from pipeline.postprocess import Glossary, PostprocessOptions, postprocess
+from pipeline.postprocess.rendering import terms_as_shown
+from pipeline.postprocess.term_spans import spotter
+from pipeline.quality import judge_cues, media_quality
+from pipeline.speaker_words import with_speakers
 from pipeline.stitching import main_language, stitch
-from pipeline.values import Cost, MediaResult, Slice, SliceTranscript, Span
+from pipeline.subtitle_profiles import NETFLIX, SubtitleProfile
+from pipeline.values import Cost, MediaResult, Slice, SliceTranscript, Span, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +35,36 @@ def finish(
     glossary: Glossary,
     options: PostprocessOptions,
     cost: Cost,
+    profile: SubtitleProfile = NETFLIX,
+    turns: Sequence[Turn] = (),
 ) -> MediaResult:
-    """The result of a media. Raises RetriableError where a slice has no transcript."""
+    """The result of a media; of the ``profile`` only the rules for cues count, ``options`` are given beside it.
+
+    ``turns`` say who talks when, where that was asked for.
+
+    Raises RetriableError where a slice has no transcript.
+    """
     stitched = stitch(slices, transcripts)
     written = postprocess([one for _, one in stitched], glossary, options)
-    cues, violations = make_cues(written.sentences, profile_for, heard.duration_ms)
+    sentences = with_speakers(written.sentences, turns)
+    terms = spotter(terms_as_shown(glossary, options.script))
+    sheet = lay_out(sentences, profile.cues_for, heard.duration_ms, terms)
+    ledger = make_ledger(heard.duration_ms, stitched, heard.missing)
+    qualities = judge_cues(sheet.word_counts, sentences, stitched, written.replacements)
     return MediaResult(
         media_id=media_id,
         language=main_language(stitched),
         duration_ms=heard.duration_ms,
         speech_ms=sum(span.duration_ms for piece in slices for span in piece.speech),
-        sentences=written.sentences,
-        cues=cues,
-        violations=violations,
+        sentences=sentences,
+        cues=sheet.cues,
+        violations=sheet.violations,
         replacements=written.replacements,
-        ledger=make_ledger(heard.duration_ms, stitched, heard.missing),
+        ledger=ledger,
         warnings=heard.warnings,
         cost=cost,
+        qualities=qualities,
+        quality=media_quality(qualities, ledger),
     )
 
 

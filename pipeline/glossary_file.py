@@ -30,8 +30,8 @@ def load_glossary(path: Path) -> Glossary:
     ``term,aliases,language,note``.
 
     Aliases are separated by ``|`` or ``;``; an empty language means every language; blank lines are ignored.
-    Raises ``InvalidInputError``, naming row and column, at the first bad row: nothing of the file is used
-    then. Raises ``UsageError`` where the file cannot be read.
+    Raises ``InvalidInputError`` with a line for each bad row, naming row and column: nothing of the file is
+    used then. Raises ``UsageError`` where the file cannot be read.
     """
     try:
         content = path.read_bytes()
@@ -50,9 +50,17 @@ def parse_glossary(content: bytes, source: str) -> Glossary:
     seen = _Seen(source)
     if not rows or _cells(rows[0][1]) != list(COLUMNS):
         raise _bad(source, rows[0][0] if rows else 1, "term", f"the header must be {','.join(COLUMNS)}")
-    terms = [_term(number, row, source) for number, row in rows[1:]]
-    numbers = [number for number, _ in rows[1:]]
-    return Glossary(tuple(term for number, term in zip(numbers, terms, strict=True) if seen.is_new(number, term)))
+    terms: list[Term] = []
+    bad: list[str] = []
+    for number, row in rows[1:]:
+        try:
+            term = _term(number, row, source)
+            terms += [term] if seen.is_new(number, term) else []
+        except InvalidInputError as error:
+            bad.append(error.reason)
+    if bad:
+        raise InvalidInputError("\n".join(bad))
+    return Glossary(tuple(terms))
 
 
 def _decoded(content: bytes, source: str) -> str:

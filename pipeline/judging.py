@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -195,8 +196,22 @@ def _unheard_ms(words: tuple[Word, ...], speech: tuple[Span, ...]) -> int:
     """
     edges = {edge for span in speech for edge in (span.start_ms, span.end_ms)}
     begun = sorted({min(edges, default=0), *(word.start_ms for word in words), max(edges, default=0)})
-    return max((_overlap_ms(speech, *between) for between in pairwise(begun)), default=0)
+    heard_ms = _speech_until(speech, begun)
+    return max((until - since for since, until in pairwise(heard_ms)), default=0)
 
 
-def _overlap_ms(speech: tuple[Span, ...], start_ms: int, end_ms: int) -> int:
-    return sum(max(0, min(span.end_ms, end_ms) - max(span.start_ms, start_ms)) for span in speech)
+def _speech_until(speech: tuple[Span, ...], times_ms: Sequence[int]) -> list[int]:
+    """How much speech there is before each of the times, which rise; in one pass over spans and times.
+
+    >>> _speech_until((Span(100, 200), Span(300, 400)), [0, 150, 250, 350, 500])
+    [0, 50, 100, 150, 200]
+    """
+    changes = sorted([(span.start_ms, 1) for span in speech] + [(span.end_ms, -1) for span in speech])
+    found, heard_ms, speaking, since_ms, at = [], 0, 0, 0, 0
+    for time_ms in times_ms:
+        while at < len(changes) and changes[at][0] <= time_ms:
+            change_ms, step = changes[at]
+            heard_ms += speaking * (change_ms - since_ms)
+            speaking, since_ms, at = speaking + step, change_ms, at + 1
+        found.append(heard_ms + speaking * (time_ms - since_ms))
+    return found

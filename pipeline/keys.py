@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from pipeline.hearing import HearingRules
 from pipeline.identity import digest
-from pipeline.postprocess import Glossary, PostprocessOptions
-from pipeline.transcription import TranscriptionOptions
 
-LINE_VERSION = 2
+if TYPE_CHECKING:  # engines are loaded where neither ffmpeg nor the post-processing is installed
+    from pipeline.hearing import HearingRules
+    from pipeline.postprocess import Glossary, PostprocessOptions
+    from pipeline.transcription import TranscriptionOptions
+
+LINE_VERSION = 3
 """Raised when a step changes what it makes from the same input, so that finished media are made anew."""
 
 ENGINE_REVISIONS = {"faster-whisper": 2, "fused": 2}
@@ -17,8 +20,12 @@ ENGINE_REVISIONS = {"faster-whisper": 2, "fused": 2}
 
 
 def engine_key(model_fingerprint: str, engine: str, device: str, arithmetic: str) -> str:
-    """What the transcripts of an engine depend on beside what it is asked."""
-    return digest(model_fingerprint, engine, ENGINE_REVISIONS[engine], device, arithmetic)
+    """What the transcripts of an engine depend on beside what it is asked.
+
+    ``arithmetic`` is the precision that is wanted, and ``device`` a kind of device: where memory or time made the
+    engine compute in less, or on which of several GPUs it did, stands in the row of the slice (``engine``).
+    """
+    return digest(model_fingerprint, engine, ENGINE_REVISIONS[engine], device, str(arithmetic))
 
 
 def slicing_key(content_fingerprint: str, detector_fingerprint: str, rules: HearingRules) -> str:
@@ -37,6 +44,16 @@ def asr_key(
     return digest(engine_fingerprint, language, options.ladder, sorted(prompts.items()), options.judge, batch_slices)
 
 
-def run_key(slicing: str, asr: str, postprocess: PostprocessOptions, glossary: Glossary) -> str:
-    """What everything that is kept of a finished media depends on."""
-    return digest(LINE_VERSION, slicing, asr, postprocess.fingerprint, glossary.fingerprint)
+def run_key(
+    slicing: str, asr: str, postprocess: PostprocessOptions, glossary: Glossary, cues: str = "", speakers: str = ""
+) -> str:
+    """What everything that is kept of a finished media depends on; ``cues`` is the fingerprint of its cues' profile.
+
+    ``speakers`` is the one of the models that told speakers apart, empty where none did.
+    """
+    return digest(LINE_VERSION, slicing, asr, postprocess.fingerprint, glossary.fingerprint, cues, speakers)
+
+
+def incomplete_key(run: str) -> str:
+    """Of a result some slices of which failed: never equal to ``run``, so that the same run again makes it anew."""
+    return digest(run, "incomplete")

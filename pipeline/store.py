@@ -21,7 +21,7 @@ from pipeline import store_rows as rows
 from pipeline import store_statements as statements
 from pipeline import store_tables as tables
 from pipeline.database import connect, database_errors
-from pipeline.errors import InvalidInputError, UsageError
+from pipeline.errors import InvalidInputError, RetriableError, UsageError
 from pipeline.store_rows import checked_key, clean
 from pipeline.values import Cost, LedgerSpan, Media, MediaResult, Slice, SliceTranscript
 
@@ -49,6 +49,8 @@ class MediaStatus:
     updated_at: datetime
     slices_planned: int | None
     """How many slices must be transcribed; None until the whole media is sliced, and where ``run`` works on it."""
+    finished_at: datetime | None = None
+    """When it was done, or failed; None before."""
 
 
 class Store:
@@ -63,7 +65,7 @@ class Store:
         """Connect. Raises UsageError where this version's ``pipeline.database.upgrade`` was not run on the database."""
         store = cls(connect(url), url)
         with store._transaction() as connection:
-            known = connection.scalar(text("select to_regclass('lecturemill.plan') is not null"))
+            known = connection.scalar(text(statements.IS_UP_TO_DATE))
         if not known:
             store.close()
             raise UsageError("the database lacks tables of this version; run: lecturemill db upgrade")
@@ -96,13 +98,16 @@ class Store:
             connection.execute(text(statements.FORGET_FAILURE), {"media_id": media.media_id})
 
     def record_slices(
-        self, media_id: str, slicing: str, asr: str, batch: Sequence[tuple[Slice, SliceTranscript]]
+        self, media_id: str, slicing: str, asr: str, batch: Sequence[tuple[Slice, SliceTranscript]], engine: str = ""
     ) -> None:
-        """All of ``batch`` or nothing; ``slicing`` and ``asr`` are the fingerprints it was made under."""
+        """All of ``batch`` or nothing; ``slicing`` and ``asr`` are the fingerprints it was made under.
+
+        ``engine`` is for people: what computed it, in which precision.
+        """
         # Once each (a message may come twice), and in one order, so that two writers cannot deadlock.
         pairs = sorted({slice_.index: (slice_, done) for slice_, done in batch}.items())
         slices = [rows.slice_row(slice_, slicing) for _, (slice_, _) in pairs]
-        transcripts = [rows.slice_transcript_row(done, slicing, asr) for _, (_, done) in pairs]
+        transcripts = [rows.slice_transcript_row(done, slicing, asr, engine) for _, (_, done) in pairs]
         with self._transaction() as connection:
             connection.execute(text(statements.RECORD_PROGRESS), {"media_id": media_id, "slicing": slicing, "asr": asr})
             tables.upsert(connection, tables.SLICES, media_id, slices)
@@ -116,16 +121,27 @@ class Store:
         return tuple(rows.slice_transcript(media_id, tuple(row)) for row in found)
 
     def record_result(
-        self, result: MediaResult, fingerprint: str, slicing: str | None = None, asr: str | None = None
+        self,
+        result: MediaResult,
+        fingerprint: str,
+        slicing: str | None = None,
+        asr: str | None = None,
+        *,
+        glossary_version: int | None = None,
+        replacing: str | None = None,
     ) -> None:
         """State done, and everything of ``result`` in place of whatever an earlier run left.
 
         ``slicing`` and ``asr`` are the fingerprints of the slice transcripts that it is made of; those under which the
-        media is wanted, where they are not given.
+        media is wanted, where they are not given. ``glossary_version`` is that of the course's glossary that it is made
+        with. Where ``replacing`` is given, raises RetriableError if the result there has another fingerprint by now.
         """
         media_id = result.media_id
         values = {**_transcript_values(result, fingerprint), "slicing": slicing, "asr": asr}
+        values["glossary_version"] = glossary_version
         with self._transaction() as connection:
+            if replacing is not None:
+                _check_replacing(connection, media_id, replacing)
             connection.execute(text(statements.RECORD_STATE), {"media_id": media_id, "state": "done", "reason": ""})
             connection.execute(text(statements.RECORD_TRANSCRIPT), values)
             for table, new in _parts(result):
@@ -199,6 +215,11 @@ def media_values(media: Media) -> dict[str, Any]:
     }
 
 
+def _check_replacing(connection: Connection, media_id: str, replacing: str) -> None:
+    if connection.scalar(text(statements.LOCK_RESULT), {"media_id": media_id}) != replacing:
+        raise RetriableError(f"{media_id}: its result was made anew meanwhile; try again")
+
+
 def _transcript_values(result: MediaResult, fingerprint: str) -> dict[str, Any]:
     return {
         "media_id": result.media_id,
@@ -211,6 +232,7 @@ def _transcript_values(result: MediaResult, fingerprint: str) -> dict[str, Any]:
         "wall_ms": result.cost.wall_ms,
         "engine_ms": result.cost.engine_ms,
         "usd": result.cost.usd,
+        "quality": result.quality,
     }
 
 
@@ -221,6 +243,7 @@ def _parts(result: MediaResult) -> list[tuple[tables.Table, list[tables.Row]]]:
         (tables.CUES, rows.cue_rows(result.cues, result.sentences, result.language)),
         (tables.VIOLATIONS, rows.violation_rows(result.violations)),
         (tables.REPLACEMENTS, rows.replacement_rows(result.replacements)),
+        (tables.QUALITIES, rows.quality_rows(result.qualities)),
         (tables.LEDGER, rows.ledger_rows(result.ledger)),
     ]
 
@@ -230,7 +253,7 @@ def _result(connection: Connection, media_id: str, fingerprint: str | None) -> M
     row = connection.execute(text(statements.RESULT), {"media_id": media_id}).one_or_none()
     if row is None or fingerprint not in (None, row.fingerprint):
         return None
-    sentences, words, cues, violations, replacements = (
+    sentences, words, cues, violations, replacements, qualities = (
         tables.select(connection, table, media_id) for table in tables.PARTS_OF_A_RESULT
     )
     return MediaResult(
@@ -245,4 +268,6 @@ def _result(connection: Connection, media_id: str, fingerprint: str | None) -> M
         ledger=rows.ledger(tables.select(connection, tables.LEDGER, media_id)),
         warnings=tuple(row.warnings),
         cost=Cost(row.wall_ms, row.engine_ms, row.usd),
+        qualities=rows.qualities(qualities),
+        quality=row.quality,
     )

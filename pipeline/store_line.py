@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import text
 
+from pipeline import store_glossary
 from pipeline import store_rows as rows
 from pipeline import store_statements as statements
 from pipeline import store_tables as tables
 from pipeline.errors import InvalidInputError
-from pipeline.postprocess.terms import Glossary, Term
+from pipeline.postprocess.terms import Glossary
 from pipeline.store import MediaStatus, Store, media_values, unknown
 from pipeline.store_rows import checked_key, clean
+from pipeline.subtitle_profiles import NETFLIX, SubtitleProfile, profile_from_json, profile_to_json
 from pipeline.values import Media, MediaPlan, Outcome, Priority, Slice, SliceTranscript, TranscribedSlice
 
 
@@ -80,6 +83,11 @@ class LineStore(Store):
             raise unknown(media_id)
         return Asked(Priority(row.priority), row.audio_track)
 
+    def reopen(self, media_id: str, failed_at: datetime) -> None:
+        """State waiting again, for a media that failed then and on which no run has begun since; else nothing."""
+        with self._transaction() as connection:
+            connection.execute(text(statements.REOPEN), {"media_id": media_id, "failed_at": failed_at})
+
     def recorded_ms(self, media_id: str) -> int:
         """When it was first announced, in milliseconds since 1970. Raises InvalidInputError where it is not known."""
         with self._transaction() as connection:
@@ -125,19 +133,16 @@ class LineStore(Store):
 
     def planned_slices(self, plan: MediaPlan) -> list[tuple[Slice, SliceTranscript]]:
         """The slices of a plan that are transcribed, in order."""
-        values = {
-            "media_id": plan.media_id,
-            "slicing": plan.slicing,
-            "asr": plan.asr,
-            "slice_count": plan.slice_count,
-        }
+        return self._slices(plan.media_id, plan.slicing, plan.asr, plan.slice_count)
+
+    def _slices(
+        self, media_id: str, slicing: str, asr: str, slice_count: int | None
+    ) -> list[tuple[Slice, SliceTranscript]]:
+        values = {"media_id": media_id, "slicing": slicing, "asr": asr, "slice_count": slice_count}
         with self._transaction() as connection:
             found = connection.execute(text(statements.PLANNED_SLICES), values).all()
         return [
-            (
-                rows.slice_(plan.media_id, tuple(row[:5])),
-                rows.slice_transcript(plan.media_id, (row[0], *row[5:])),
-            )
+            (rows.slice_(media_id, tuple(row[:5])), rows.slice_transcript(media_id, (row[0], *row[5:])))
             for row in found
         ]
 
@@ -182,22 +187,48 @@ class LineStore(Store):
             for statement in statements.FORGET_WORK:
                 connection.execute(text(statement), keys)
 
-    def record_glossary(self, course_id: str, glossary: Glossary) -> None:
-        """In place of the glossary that the course had."""
-        terms = [_term_values(course_id, place, term) for place, term in enumerate(glossary.terms)]
-        with self._transaction() as connection:
-            connection.execute(text(statements.LOCK_GLOSSARIES))
-            connection.execute(text(statements.FORGET_GLOSSARY), {"course_id": checked_key(course_id)})
-            if terms:
-                connection.execute(text(statements.RECORD_TERMS), terms)
+    def record_glossary(self, course_id: str, glossary: Glossary, source: str = "") -> int:
+        """The newest version of the course's glossary from now on; returns its number. An equal one is not kept twice.
 
-    def glossary(self, course_id: str) -> Glossary:
-        """The terms in the order they were given; none where the course has no glossary."""
+        ``source`` names, for people, the file that it came from.
+        """
         with self._transaction() as connection:
-            found = connection.execute(text(statements.GLOSSARY), {"course_id": course_id})
-            return Glossary(
-                tuple(Term(term, tuple(aliases), language, note) for term, aliases, language, note in found)
-            )
+            return store_glossary.record_glossary(connection, course_id, glossary, source)
+
+    def record_profile(self, course_id: str, profile: SubtitleProfile) -> None:
+        """In place of the subtitle profile that the course had."""
+        values = {"course_id": checked_key(course_id), "profile": clean(profile_to_json(profile))}
+        with self._transaction() as connection:
+            connection.execute(text(statements.RECORD_PROFILE), values)
+
+    def profile(self, course_id: str) -> SubtitleProfile:
+        """How the course wants its subtitles; Netflix's rules where it never said."""
+        with self._transaction() as connection:
+            raw = connection.scalar(text(statements.PROFILE), {"course_id": course_id})
+        return profile_from_json(raw) if raw else NETFLIX
+
+    def glossary(self, course_id: str, version: int | None = None) -> Glossary:
+        """The newest version, empty where the course has none; or ``version``.
+
+        Raises InvalidInputError where the course has no such version.
+        """
+        with self._transaction() as connection:
+            found = store_glossary.load_glossary(connection, course_id, version)
+        if found is None and version is not None:
+            raise InvalidInputError(f"its glossary has no version {version}", source=course_id)
+        return found or Glossary.empty()
+
+    def made_under(self, media_id: str) -> MadeUnder:
+        """The fingerprints of its result. Raises InvalidInputError where the media is not known."""
+        with self._transaction() as connection:
+            row = connection.execute(text(statements.MADE_UNDER), {"media_id": media_id}).one_or_none()
+        if row is None:
+            raise unknown(media_id)
+        return MadeUnder(*row)
+
+    def made_of(self, media_id: str, slicing: str, asr: str) -> list[tuple[Slice, SliceTranscript]]:
+        """The slices that are transcribed under these fingerprints, in order."""
+        return self._slices(media_id, slicing, asr, None)
 
 
 def _line_rows(
@@ -211,14 +242,3 @@ def _line_rows(
     ]
     ends = [(plan.media_id, *rows.plan_row(plan)) for plan in plans]
     return [(tables.SLICES, slices), (tables.SLICE_TRANSCRIPTS, texts), (tables.PLANS, ends)]
-
-
-def _term_values(course_id: str, position: int, term: Term) -> dict[str, object]:
-    return {
-        "course_id": course_id,
-        "position": position,
-        "term": clean(term.term),
-        "aliases": [clean(alias) for alias in term.aliases],
-        "language": clean(term.language),
-        "note": clean(term.note),
-    }

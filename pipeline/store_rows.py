@@ -18,6 +18,7 @@ from pipeline.store_tables import Row
 from pipeline.values import (
     Boundary,
     Cue,
+    CueQuality,
     LedgerSpan,
     MediaPlan,
     Outcome,
@@ -180,13 +181,17 @@ def sentence_rows(sentences: Sequence[Sentence]) -> list[Row]:
 def word_rows(sentences: Sequence[Sentence]) -> list[Row]:
     """The words of all sentences, numbered through."""
     words = ((index, word) for index, sentence in enumerate(sentences) for word in sentence.words)
-    return [(i, sentence, w.start_ms, w.end_ms, clean(w.text), w.probability) for i, (sentence, w) in enumerate(words)]
+    return [
+        (i, sentence, w.start_ms, w.end_ms, clean(w.text), w.probability, w.speaker)
+        for i, (sentence, w) in enumerate(words)
+    ]
 
 
 def sentences(rows: Sequence[Row], words: Sequence[Row]) -> tuple[Sentence, ...]:
     by_sentence: dict[int, list[Word]] = {}
-    for _, sentence, start_ms, end_ms, text, probability in words:
-        by_sentence.setdefault(sentence, []).append(Word(text, start_ms, end_ms, probability))
+    for _, sentence, *word in words:
+        start_ms, end_ms, text, probability, speaker = word
+        by_sentence.setdefault(sentence, []).append(Word(text, start_ms, end_ms, probability, speaker))
     return tuple(
         Sentence(start_ms, end_ms, text, language, tuple(by_sentence.get(index, ())))
         for index, start_ms, end_ms, text, language in rows
@@ -203,14 +208,15 @@ def cue_rows(cues: Sequence[Cue], sentences: Sequence[Sentence], language: str) 
         spoken = by_start[place - 1].language if place else language
         ahead = " ".join(later.text for later in cues[index + 1 : index + 1 + FOLLOWING_CHARACTERS])
         following = clean(ahead)[:FOLLOWING_CHARACTERS]
-        rows.append((index, cue.start_ms, cue.end_ms, clean(cue.text), clean(spoken), following))
+        rows.append((index, cue.start_ms, cue.end_ms, clean(cue.text), clean(spoken), following, cue.speaker))
     return rows
 
 
 def cues(rows: Sequence[Row]) -> tuple[Cue, ...]:
     """A line never holds a line break, so the text splits into the lines it was made of."""
     return tuple(
-        Cue(start_ms, end_ms, tuple(text.split("\n")) if text else ()) for _, start_ms, end_ms, text, *_ in rows
+        Cue(start_ms, end_ms, tuple(text.split("\n")) if text else (), speaker)
+        for _, start_ms, end_ms, text, _, _, speaker in rows
     )
 
 
@@ -225,12 +231,33 @@ def violations(rows: Sequence[Row]) -> tuple[Violation, ...]:
 
 def replacement_rows(replacements: Sequence[Replacement]) -> list[Row]:
     return [
-        (i, r.start_ms, r.end_ms, clean(r.before), clean(r.after), clean(r.rule)) for i, r in enumerate(replacements)
+        (i, r.start_ms, r.end_ms, clean(r.before), clean(r.after), clean(r.rule), float(r.score))
+        for i, r in enumerate(replacements)
     ]
 
 
 def replacements(rows: Sequence[Row]) -> tuple[Replacement, ...]:
     return tuple(Replacement(*rest) for _, *rest in rows)
+
+
+def quality_rows(qualities: Sequence[CueQuality]) -> list[Row]:
+    return [
+        (
+            i,
+            q.score,
+            q.expected_errors,
+            q.words,
+            q.doubtful_words,
+            q.replacements,
+            q.unheard_ms,
+            clean(q.objection),
+        )
+        for i, q in enumerate(qualities)
+    ]
+
+
+def qualities(rows: Sequence[Row]) -> tuple[CueQuality, ...]:
+    return tuple(CueQuality(*rest) for _, *rest in rows)
 
 
 def ledger_rows(spans: Sequence[LedgerSpan]) -> list[Row]:

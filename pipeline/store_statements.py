@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+# The newest thing of the schema.
+IS_UP_TO_DATE = """
+    select exists (select from information_schema.columns
+        where table_schema = 'lecturemill' and table_name = 'cue' and column_name = 'speaker')
+"""
 RECORD_MEDIA = """
     insert into lecturemill.media as m (media_id, course_id, uri, title, content_fingerprint,
         declared_duration_ms, asked_language, state, slicing_fingerprint, asr_fingerprint)
@@ -35,19 +40,21 @@ SLICE_TRANSCRIPTS = """
 """
 RECORD_TRANSCRIPT = """
     insert into lecturemill.transcript (media_id, fingerprint, slicing_fingerprint, asr_fingerprint, language,
-        duration_ms, speech_ms, text, warnings, wall_ms, engine_ms, usd)
+        duration_ms, speech_ms, text, warnings, wall_ms, engine_ms, usd, quality, glossary_version)
     values (:media_id, :fingerprint,
         coalesce(:slicing, (select slicing_fingerprint from lecturemill.media where media_id = :media_id), ''),
         coalesce(:asr, (select asr_fingerprint from lecturemill.media where media_id = :media_id), ''),
-        :language, :duration_ms, :speech_ms, :text, cast(:warnings as text[]), :wall_ms, :engine_ms, :usd)
+        :language, :duration_ms, :speech_ms, :text, cast(:warnings as text[]), :wall_ms, :engine_ms, :usd,
+        cast(:quality as double precision), cast(:glossary_version as bigint))
     on conflict (media_id) do update set fingerprint = excluded.fingerprint,
         slicing_fingerprint = excluded.slicing_fingerprint, asr_fingerprint = excluded.asr_fingerprint,
         language = excluded.language, duration_ms = excluded.duration_ms, speech_ms = excluded.speech_ms,
         text = excluded.text, warnings = excluded.warnings, wall_ms = excluded.wall_ms,
-        engine_ms = excluded.engine_ms, usd = excluded.usd
+        engine_ms = excluded.engine_ms, usd = excluded.usd, quality = excluded.quality,
+        glossary_version = excluded.glossary_version
 """
 RESULT = """
-    select t.fingerprint, t.language, t.duration_ms, t.speech_ms, t.warnings, t.wall_ms, t.engine_ms, t.usd
+    select t.fingerprint, t.language, t.duration_ms, t.speech_ms, t.warnings, t.wall_ms, t.engine_ms, t.usd, t.quality
     from lecturemill.transcript as t where t.media_id = :media_id
 """
 MEDIA = """
@@ -64,7 +71,8 @@ _STATUS = """
         (select count(*) from lecturemill.violation as v where v.media_id = m.media_id),
         coalesce(l.failed_ms, 0)::bigint, coalesce(l.filtered_ms, 0)::bigint, m.reason, m.updated_at,
         (select p.slice_count from lecturemill.plan as p where p.media_id = m.media_id
-            and p.slicing_fingerprint = m.slicing_fingerprint and p.asr_fingerprint = m.asr_fingerprint)
+            and p.slicing_fingerprint = m.slicing_fingerprint and p.asr_fingerprint = m.asr_fingerprint),
+        m.finished_at
     from lecturemill.media as m
     left join lecturemill.transcript as t using (media_id)
     left join lateral (
@@ -93,6 +101,11 @@ ANNOUNCE = """
         asked_language = excluded.asked_language, priority = excluded.priority,
         audio_track = excluded.audio_track, updated_at = now()
     where m.course_id = excluded.course_id
+"""
+# Unless another run has begun since, or failed again.
+REOPEN = """
+    update lecturemill.media set state = 'waiting', reason = '', updated_at = now(), finished_at = null
+    where media_id = :media_id and state = 'failed' and finished_at = :failed_at
 """
 ASKED = """
     select priority, audio_track from lecturemill.media where media_id = :media_id
@@ -134,7 +147,7 @@ PLANNED_SLICES = """
     from lecturemill.slice as s
     join lecturemill.slice_transcript as t using (media_id, slicing_fingerprint, slice_index)
     where media_id = :media_id and slicing_fingerprint = :slicing and t.asr_fingerprint = :asr
-        and slice_index < :slice_count
+        and (cast(:slice_count as bigint) is null or slice_index < :slice_count)
     order by slice_index
 """
 WANTED = """
@@ -174,14 +187,36 @@ FORGET_WORK = (
     update lecturemill.transcript set fingerprint = '', asr_fingerprint = '' where media_id = :media_id
     """,
 )
+RECORD_PROFILE = """
+    insert into lecturemill.course_profile (course_id, profile) values (:course_id, cast(:profile as jsonb))
+    on conflict (course_id) do update set profile = excluded.profile, updated_at = now()
+"""
+PROFILE = "select profile::text from lecturemill.course_profile where course_id = :course_id"
 # One import at a time; readers see the old glossary until it is done.
-LOCK_GLOSSARIES = "lock table lecturemill.glossary_term in share row exclusive mode"
-FORGET_GLOSSARY = "delete from lecturemill.glossary_term where course_id = :course_id"
+LOCK_GLOSSARIES = "lock table lecturemill.glossary_version in share row exclusive mode"
+NEW_GLOSSARY = """
+    insert into lecturemill.glossary_version (course_id, version, source)
+    values (:course_id, :version, :source)
+"""
 RECORD_TERMS = """
-    insert into lecturemill.glossary_term (course_id, position, term, aliases, language, note)
-    values (:course_id, :position, :term, :aliases, :language, :note)
+    insert into lecturemill.glossary_term (course_id, version, position, term, aliases, language, note)
+    values (:course_id, :version, :position, :term, :aliases, :language, :note)
+"""
+GLOSSARY_VERSION = """
+    select max(version) from lecturemill.glossary_version
+    where course_id = :course_id and (cast(:version as bigint) is null or version = :version)
 """
 GLOSSARY = """
     select term, aliases, language, note from lecturemill.glossary_term
-    where course_id = :course_id order by position
+    where course_id = :course_id and version = :version order by position
+"""
+MADE_UNDER = """
+    select m.media_id, t.slicing_fingerprint, t.asr_fingerprint, t.fingerprint
+    from lecturemill.media as m
+    left join lecturemill.transcript as t using (media_id)
+    where m.media_id = :media_id
+"""
+LOCK_RESULT = """
+    select t.fingerprint from lecturemill.media as m left join lecturemill.transcript as t using (media_id)
+    where m.media_id = :media_id for no key update of m
 """

@@ -101,12 +101,13 @@ WORDS = Table(
         **SPAN,
         "text": "text",
         "probability": "double precision",
+        "speaker": "text",
     },
 )
 CUES = Table(
     "cue",
     ("cue_index",),
-    {"cue_index": "bigint", **SPAN, "text": "text", "language": "text", "following": "text"},
+    {"cue_index": "bigint", **SPAN, "text": "text", "language": "text", "following": "text", "speaker": "text"},
 )
 VIOLATIONS = Table(
     "violation",
@@ -122,10 +123,31 @@ VIOLATIONS = Table(
 REPLACEMENTS = Table(
     "replacement",
     ("replacement_index",),
-    {"replacement_index": "bigint", **SPAN, "before": "text", "after": "text", "rule": "text"},
+    {
+        "replacement_index": "bigint",
+        **SPAN,
+        "before": "text",
+        "after": "text",
+        "rule": "text",
+        "score": "double precision",
+    },
+)
+QUALITIES = Table(
+    "cue_quality",
+    ("cue_index",),
+    {
+        "cue_index": "bigint",
+        "score": "double precision",
+        "expected_errors": "double precision",
+        "words": "bigint",
+        "doubtful_words": "bigint",
+        "replacements": "bigint",
+        "unheard_ms": "bigint",
+        "objection": "text",
+    },
 )
 LEDGER = Table("ledger_span", ("start_ms",), {**SPAN, "outcome": "text", "reason": "text"})
-PARTS_OF_A_RESULT = (SENTENCES, WORDS, CUES, VIOLATIONS, REPLACEMENTS)
+PARTS_OF_A_RESULT = (SENTENCES, WORDS, CUES, VIOLATIONS, REPLACEMENTS, QUALITIES)
 """What there is only of a finished media; the ledger there is of a failed one, too."""
 
 

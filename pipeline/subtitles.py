@@ -24,7 +24,7 @@ import pysubs2
 from pysubs2.formats.substation import SubstationFormat
 
 from pipeline.errors import RetriableError, UsageError
-from pipeline.values import Cue, Media, MediaResult, Sentence
+from pipeline.values import Cue, Media, MediaResult, Sentence, Word
 
 FORMATS = ("srt", "vtt", "ass", "ttml", "json", "txt")
 PARAGRAPH_PAUSE_MS = 2000
@@ -159,13 +159,16 @@ def _clock(time_ms: int) -> str:
 
 
 def _json(media: Document) -> str:
-    cues = [{"start_ms": c.start_ms, "end_ms": c.end_ms, "text": "\n".join(_lines(c))} for c in media.cues]
+    cues = [
+        {"start_ms": c.start_ms, "end_ms": c.end_ms, "text": "\n".join(_lines(c)), **_speaker(c)} for c in media.cues
+    ]
     words = [
         {
             "start_ms": word.start_ms,
             "end_ms": word.end_ms,
             "text": _writable(word.text),
             "probability": round(word.probability, 4) if math.isfinite(word.probability) else 0.0,
+            **_speaker(word),
         }
         for sentence in media.sentences
         for word in sentence.words
@@ -178,6 +181,11 @@ def _json(media: Document) -> str:
     }
     content = {"media": about, "cues": cues, "words": words}
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _speaker(said: Cue | Word) -> dict[str, str]:
+    """Only where speakers were told apart."""
+    return {"speaker": said.speaker} if said.speaker else {}
 
 
 def _txt(media: Document) -> str:

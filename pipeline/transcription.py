@@ -9,7 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
 
 from pipeline.judging import JudgeRules, Objection, judge
 from pipeline.values import Outcome, Segment, SliceAudio, SliceTranscript
@@ -59,14 +62,53 @@ class Hypothesis:
     segment: Segment
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A slice that cannot be decoded at all, though others can; ``reason`` goes into the ledger."""
+
+    reason: str
+
+
 class Engine(Protocol):
     """Whisper, however it is run."""
 
     fingerprint: str
     """Changes with the weights and the arithmetic: equal fingerprints, comparable transcripts."""
 
-    def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
-        """One hypothesis per request, in order."""
+    def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> Sequence[Hypothesis | Failed]:
+        """An answer per request, in order. Raises OutOfMemoryError where they are too many at once."""
+
+
+@runtime_checkable
+class Adaptive(Protocol):
+    """An engine that may compute otherwise in its next batch; it is told how long each one took."""
+
+    label: str
+    """For people: what computed the last batch, its precision included."""
+
+    def settle(self, slices: int, took_ms: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What an engine computes of a slice before it writes a text: what precisions are compared by."""
+
+    encoded: npt.NDArray[np.float32] | None
+    """The encoder's output, or a linear image of it that is as large; None where it was not asked for."""
+    first_token: int
+
+
+@runtime_checkable
+class Inspectable(Engine, Protocol):
+    """An engine that shows more than texts."""
+
+    def look(self, requests: Sequence[Request], *, with_sound: bool) -> list[Look]:
+        """Without prompts; each request names its language."""
+
+
+def label_of(engine: Engine) -> str:
+    """What an engine says of itself; empty where it says nothing."""
+    return engine.label if isinstance(engine, Adaptive) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +142,10 @@ class _Attempt:
 
 
 def transcribe(engine: Engine, requests: Sequence[Request], options: TranscriptionOptions) -> list[SliceTranscript]:
-    """The transcripts of ``requests``, in order; each is transcribed or filtered, none is missing."""
+    """The transcripts of ``requests``, in order; each is transcribed, filtered or failed, none is missing."""
     started = time.perf_counter()
     best: dict[int, _Attempt] = {}
+    failed: dict[int, Failed] = {}
     decodings = [0] * len(requests)
     open_ones = list(range(len(requests)))
     for decoding in options.ladder:
@@ -112,17 +155,28 @@ def transcribe(engine: Engine, requests: Sequence[Request], options: Transcripti
         if not open_ones:
             break
         batch = [_as_heard(requests[at], best.get(at)) for at in open_ones]
-        hypotheses = engine.transcribe(batch, decoding)
+        answers = engine.transcribe(batch, decoding)
+        failed |= {at: made for at, made in zip(open_ones, answers, strict=True) if isinstance(made, Failed)}
         attempts = {
-            at: _attempt(requests[at], hypothesis, decoding, best.get(at), options)
-            for at, hypothesis in zip(open_ones, hypotheses, strict=True)
+            at: _attempt(requests[at], made, decoding, best.get(at), options)
+            for at, made in zip(open_ones, answers, strict=True)
+            if not isinstance(made, Failed)
         }
-        for at in attempts:
+        for at in open_ones:
             decodings[at] += 1
         best |= {at: new for at, new in attempts.items() if at not in best or new.is_better_than(best[at])}
-        open_ones = [at for at in open_ones if best[at].objections and not attempts[at].is_final]
-    share_ms = round((time.perf_counter() - started) * 1000 / max(1, len(requests)))
-    return [_finished(request, best[at], decodings[at], share_ms) for at, request in enumerate(requests)]
+        open_ones = [at for at in attempts if best[at].objections and not attempts[at].is_final]
+    took_ms = round((time.perf_counter() - started) * 1000)
+    if requests and isinstance(engine, Adaptive):
+        engine.settle(len(requests), took_ms)
+    share_ms = round(took_ms / max(1, len(requests)))
+    # What failed on a retry keeps the text that it has.
+    return [
+        _finished(request, best[at], decodings[at], share_ms)
+        if at in best
+        else _not_done(request, failed[at], decodings[at], share_ms)
+        for at, request in enumerate(requests)
+    ]
 
 
 def _as_heard(request: Request, before: _Attempt | None) -> Request:
@@ -151,6 +205,20 @@ def _finished(request: Request, attempt: _Attempt, decodings: int, engine_ms: in
         segments=(hypothesis.segment,),
         outcome=Outcome.FILTERED if attempt.is_fatal else Outcome.TRANSCRIBED,
         reason=", ".join(objection.rule for objection in attempt.objections),
+        attempts=decodings,
+        engine_ms=engine_ms,
+    )
+
+
+def _not_done(request: Request, failed: Failed, decodings: int, engine_ms: int) -> SliceTranscript:
+    return SliceTranscript(
+        media_id=request.audio.slice.media_id,
+        slice_index=request.audio.slice.index,
+        language=request.language or "",
+        language_probability=0.0,
+        segments=(),
+        outcome=Outcome.FAILED,
+        reason=failed.reason,
         attempts=decodings,
         engine_ms=engine_ms,
     )

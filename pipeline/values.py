@@ -146,6 +146,8 @@ class Word:
     start_ms: int
     end_ms: int
     probability: float
+    speaker: str = ""
+    """Who says it, as ``Turn`` has it; empty where speakers were not told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,20 @@ class Sentence:
     language: str
     words: tuple[Word, ...]
 
+    @property
+    def speaker(self) -> str:
+        """Who says it: a sentence whose words were given speakers has one."""
+        return self.words[0].speaker if self.words else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One speaker's stretch of talk. ``speaker`` is ``teacher``, who speaks most, or ``speaker 2``, ``speaker 3``, …"""
+
+    start_ms: int
+    end_ms: int
+    speaker: str
+
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
@@ -229,6 +245,8 @@ class Replacement:
     before: str
     after: str
     rule: str
+    score: float = 1.0
+    """How sure the rule is, 0 to 1; 1 for what needs no judgement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +256,8 @@ class Cue:
     start_ms: int
     end_ms: int
     lines: tuple[str, ...]
+    speaker: str = ""
+    """Empty where speakers were not told apart."""
 
     @property
     def text(self) -> str:
@@ -252,6 +272,24 @@ class Violation:
     rule: str
     measured: float
     limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class CueQuality:
+    """How likely a cue is right as it stands, and why not (the formula: ``pipeline.quality``)."""
+
+    score: float
+    """The chance that nothing in the cue is wrong, 0 to 1."""
+    expected_errors: float
+    words: int
+    doubtful_words: int
+    """Words that are more likely wrong than right."""
+    replacements: int
+    """Terms that the glossary put right in it."""
+    unheard_ms: int
+    """Speech between its words that no word covers."""
+    objection: str
+    """What the judge had against the text of its slice; empty if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,3 +327,7 @@ class MediaResult:
     ledger: Sequence[LedgerSpan]
     warnings: Sequence[str]
     cost: Cost
+    qualities: Sequence[CueQuality] = ()
+    """One for each cue; none of a result that was made before there were any."""
+    quality: float | None = None
+    """The share of what was said that is expected to be right; None where nothing was said."""

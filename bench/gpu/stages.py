@@ -1,72 +1,53 @@
-"""Where the time of a batch goes in the PyTorch engine, and how far that is from what the card could do.
-
-The limit counts, for each clip, the encoder's operations at the rate of a large product, and for each step of the
-decoder the bytes that it must read at the rate of a large copy: the sound's keys and values once for each clip, the
-texts' once for each row, the weights once.
-"""
+"""Where the time of a batch goes in the PyTorch engine."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from bench.engine_systems import Task, requests_of
-from pipeline.engines.torch_model import Sound, Wanted
-from pipeline.engines.whisper_weights import WhisperWeights
-from pipeline.transcription import Decoding
-from pipeline.values import Samples
+from bench.engine_systems import Task
+from pipeline.engines.torch_model import Wanted
+from pipeline.engines.torch_whisper import _sound
+from pipeline.transcription import Decoding, Request
 
-OPERATIONS_PER_S = 790e12
-BYTES_PER_S = 4.3e12
-"""Measured on an H200: a product of 8192 x 8192 half-precision matrices, and a copy of 8.6 GB."""
+_TOGETHER = 64
+_MAX_TOKENS = 224
 
 
-def stages(engine: Any, clips: Sequence[Samples], task: Task) -> dict[str, float]:
-    """Milliseconds a clip for each stage, the steps of the decoder, and the limit."""
-    model, count = engine.model, len(clips)
-    sounds = [Sound(clip, min(3000, len(clip) // 160 + 300)) for clip in clips]
-    language = engine._special.languages[task.language]
-    prompts = [[engine._special.start, language, 50359, 50363]] * count
-    decoding = Decoding(beam_size=task.beam)
-    wanted = Wanted(engine._special.asking, engine._special.no_speech, task.max_tokens or 224, [0] * count)
-    without = Wanted(wanted.asking, wanted.no_speech, wanted.max_tokens, wanted.seeds, with_starts=False)
+def stages(engine: Any, requests: Sequence[Request], task: Task) -> tuple[dict[str, float], int]:
+    """Milliseconds a slice for each stage, and the steps of the search."""
+    model, count, decoding = engine.model, len(requests), Decoding(beam_size=task.beam)
+    sounds = [_sound(request) for request in requests]
+    special, known = engine._special, engine._tokenizer.token_to_id
+    prompts = [
+        [special.start, special.languages[request.language], known("<|transcribe|>"), known("<|notimestamps|>")]
+        for request in requests
+    ]
+    wanted = Wanted(special.asking, special.no_speech, task.max_tokens or _MAX_TOKENS, [0] * count)
+    parts = [range(at, min(at + _TOGETHER, count)) for at in range(0, count, _TOGETHER)]
     with torch.inference_mode():
         hear = _ms(lambda: model.hear(sounds)) / count
-        mel = _ms(lambda: [model._mel(clips[at : at + 64], 3000) for at in range(0, count, 64)]) / count
-        plain = _ms(lambda: model.write(prompts, decoding, without)) / count
+        mel = _ms(lambda: [model._mel([sounds[at].samples for at in part], sounds[0].window) for part in parts]) / count
         timed = _ms(lambda: model.write(prompts, decoding, wanted)) / count
-    steps = model._searches[task.beam].steps
-    whole = _ms(lambda: engine.transcribe(requests_of(clips, task.language), decoding)) / count
-    limit = limit_ms(model.weights, steps, task.beam, count)
+        plain = _ms(lambda: model.write(prompts, decoding, replace(wanted, with_starts=False))) / count
+        steps = model._searches[task.beam].steps
+        running = model._search(task.beam)
+        prompt = _ms(lambda: model._read(running, prompts, special.asking, wanted.max_tokens)) / count
+    whole = _ms(lambda: engine.transcribe(requests, decoding)) / count
     return {
         "log_mel": mel,
-        "encode_and_keys": hear - mel,
-        "search": plain,
+        "encoder": hear - mel,
+        "prompt": prompt,
+        "search": plain - prompt,
         "alignment": timed - plain,
         "words_and_rest": whole - hear - timed,
         "whole": whole,
-        "steps": float(steps),
-        "ms_per_step": plain * count / steps,
-        "limit": limit,
-        "share_of_limit": limit / whole,
-    }
-
-
-def limit_ms(weights: WhisperWeights, steps: int, beam: int, clips: int) -> float:
-    """The least time for a clip of 30 s, in ms."""
-    width, frames, half = weights.width, weights.frames, 2
-    linear = 2 * frames * 12 * width * width * weights.encoder_layers
-    attention = 4 * frames * frames * width * weights.encoder_layers
-    convolutions = 2 * 3 * (2 * frames * weights.mels + frames * width) * width
-    keys = 2 * frames * 2 * width * width * weights.decoder_layers
-    encoder_s = (linear + attention + convolutions + keys) / OPERATIONS_PER_S
-    sound = 2 * frames * width * half * weights.decoder_layers
-    text = beam * (steps / 2) * 2 * width * half * weights.decoder_layers
-    shared = (weights.vocabulary * width + 14 * width * width * weights.decoder_layers) * half / clips
-    return 1000 * (encoder_s + steps * (sound + text + shared) / BYTES_PER_S)
+        "ms_per_step": (plain - prompt) * count / steps,
+    }, steps
 
 
 def _ms(work: Callable[[], object], repeats: int = 3) -> float:

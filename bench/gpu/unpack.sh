@@ -21,6 +21,6 @@ if [ ! -e /tmp/gpu/ready ]; then
   ln -sf "$folder/libcublas.so.13" /tmp/gpu/lib/libcublas.so.12
   ln -sf "$folder/libcublasLt.so.13" /tmp/gpu/lib/libcublasLt.so.12
   cudnn=$(dirname "$(find / -name 'libcudnn.so.9' -not -path '/proc/*' 2>/dev/null | head -n 1)")
-  echo "export PYTHONPATH=$PWD:/tmp/gpu/site LD_LIBRARY_PATH=/tmp/gpu/lib:$folder:$cudnn:\${LD_LIBRARY_PATH:-} PYTHONUNBUFFERED=1" >/tmp/gpu/env
+  echo "export PYTHONPATH=/tmp/gpu/src:/tmp/gpu/site LD_LIBRARY_PATH=/tmp/gpu/lib:$folder:$cudnn:\${LD_LIBRARY_PATH:-} PYTHONUNBUFFERED=1" >/tmp/gpu/env
   touch /tmp/gpu/ready
 fi

@@ -1,4 +1,4 @@
-"""A consumer of the line as a part: ``python -m consumers.NAME``."""
+"""A consumer of the line as a part: ``python -m consumers.NAME``, again and again where its surroundings stay away."""
 
 from __future__ import annotations
 
@@ -36,7 +36,16 @@ class Consumer(Part):
 
     def start(self) -> None:
         own = {**self._environment(), "LECTUREMILL_METRICS_PORT": str(kept_port(self._port_file, self._asked_port))}
-        self._program.start([sys.executable, "-m", f"consumers.{self.name}"], {**os.environ, **own})
+        command = [
+            sys.executable,
+            "-m",
+            "deploy.local.again",
+            self.name,
+            sys.executable,
+            "-m",
+            f"consumers.{self.name}",
+        ]
+        self._program.start(command, {**os.environ, **own})
         self._program.await_health(self.is_healthy, START_TIMEOUT_S)
 
     def is_healthy(self) -> bool:

@@ -49,7 +49,7 @@ class Program:
         self.folder.mkdir(parents=True, exist_ok=True)
         has_grown = self.log.exists() and self.log.stat().st_size > MAX_LOG_BYTES
         with self.log.open("wb" if has_grown else "ab") as log:
-            log.write(f"{START_MARK}{self.name}\n".encode())
+            log.write(start_line(self.name).encode())
             log.flush()
             child = subprocess.Popen(
                 command,
@@ -126,6 +126,11 @@ class Program:
         except (FileNotFoundError, ValueError):
             return 0, 0
         return int(pid), int(ticks)
+
+
+def start_line(name: str) -> str:
+    """What stands in the log before the output of each start."""
+    return f"{START_MARK}{name}\n"
 
 
 def wait_until(is_so: Callable[[], bool], timeout_s: float) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import UsageError
+from pipeline.speaker_runs import Activity
 from pipeline.speech import Probabilities
 from pipeline.values import SAMPLE_RATE_HZ, Samples
 
@@ -31,6 +32,9 @@ STEP_FRAMES = 296
 """5 s: each moment is heard with 2.5 s on either side. Steps of 1 and 2.5 s, or averaging the overlap, changed
 the error on the lectures by less than 0.3 points, for two to five times the work; 8 s missed a third more."""
 MARGIN_FRAMES = (WINDOW_FRAMES - STEP_FRAMES) // 2
+
+POWERSET: Activity = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1)], np.bool_)
+"""The classes of the model: which of three local speakers talk."""
 
 Segmentation = Callable[[Samples], Probabilities]
 """One window, shape ``(WINDOW_SAMPLES,)``, to its speech probabilities, shape ``(WINDOW_FRAMES,)``."""
@@ -81,13 +85,31 @@ class PyannoteDetector:
 
 
 def load_pyannote(checkpoint: Path) -> Segmentation:
-    """Load ``pytorch_model.bin``, whose digest the registry has checked: it is a pickle, and could run code.
+    """Load ``pytorch_model.bin`` as a detector of speech. Raises as ``load_local_speakers`` does."""
+    log_probabilities = _load(checkpoint)
 
-    Torch gets one thread in this process: at 80 x real time it needs no more, and several wait for one another
-    where the machine is busy.
+    def segment(window: Samples) -> Probabilities:
+        return np.asarray(-np.expm1(log_probabilities(window)[:, 0]), np.float32)
+
+    return segment
+
+
+def load_local_speakers(checkpoint: Path) -> Callable[[Samples], Activity]:
+    """Load ``pytorch_model.bin`` to tell speakers apart: a window, shape ``(WINDOW_SAMPLES,)``, to who of three talks
+    in it, shape ``(WINDOW_FRAMES, 3)``.
 
     Raises:
         UsageError: the extra is not installed, or the checkpoint is of another kind of model.
+    """
+    log_probabilities = _load(checkpoint)
+    return lambda window: POWERSET[log_probabilities(window).argmax(axis=1)]
+
+
+def _load(checkpoint: Path) -> Callable[[Samples], Probabilities]:
+    """The model, whose digest the registry has checked: it is a pickle, and could run code.
+
+    Torch gets one thread in this process: at 80 x real time it needs no more, and several wait for one another
+    where the machine is busy.
     """
     os.environ["PYANNOTE_METRICS_ENABLED"] = "false"  # read at import; without it every use is reported to its makers
     try:
@@ -95,18 +117,17 @@ def load_pyannote(checkpoint: Path) -> Segmentation:
         from pyannote.audio import Model
     except ModuleNotFoundError as error:
         raise UsageError(
-            "the pyannote detector needs the extra 'diarization': pip install 'lecturemill[diarization]'"
+            "the pyannote model needs the extra 'diarization': pip install 'lecturemill[diarization]'"
         ) from error
     torch.set_num_threads(1)
     network = Model.from_pretrained(checkpoint).eval()
     _require_segmentation(network, checkpoint)
 
-    def segment(window: Samples) -> Probabilities:
+    def log_probabilities(window: Samples) -> Probabilities:
         with torch.inference_mode():
-            log_nobody = network(torch.from_numpy(window)[None, None])[0, :, 0]
-            return np.asarray(-torch.expm1(log_nobody), np.float32)
+            return np.asarray(network(torch.from_numpy(window)[None, None])[0], np.float32)
 
-    return segment
+    return log_probabilities
 
 
 def _require_segmentation(network: Any, checkpoint: Path) -> None:

@@ -22,8 +22,9 @@ from pipeline.engines.hypotheses import (
     require_english,
     words_of,
 )
-from pipeline.errors import RetriableError, UsageError
-from pipeline.transcription import Decoding, Hypothesis, Request
+from pipeline.engines.memory_faults import failure_of
+from pipeline.errors import UsageError
+from pipeline.transcription import Decoding, Hypothesis, Look, Request
 from pipeline.values import Word
 
 _MAX_TOKENS = 448  # Whisper's text context: prompt and answer together
@@ -57,12 +58,22 @@ class FasterWhisperEngine:
             languages = self._languages(requests, encoded)
             answers = self._generate(encoded, languages, decoding, requests)
             words = self._words(encoded, languages, requests, answers)
-        except RuntimeError as error:  # CTranslate2 raises it for lack of memory and for a lost device
-            raise RetriableError(f"the engine failed on a batch of {len(requests)} slices: {error}") from error
+        except (RuntimeError, MemoryError) as error:  # CTranslate2 raises the first for a lost device, too
+            raise failure_of(error, len(requests)) from error
         return [
             hypothesis_of(request, language, answer.shown, timed, decoding)
             for request, language, answer, timed in zip(requests, languages, answers, words, strict=True)
         ]
+
+    def look(self, requests: Sequence[Request], *, with_sound: bool) -> list[Look]:
+        try:
+            encoded = self._encode(self._features(requests))
+            prompts = [prompt_tokens(self._tokenizer(request.language or "en"), "") for request in requests]
+            results = self._model.model.generate(encoded, prompts, beam_size=1, max_length=2 * len(prompts[0]))
+        except (RuntimeError, MemoryError) as error:
+            raise failure_of(error, len(requests)) from error
+        sound = _numbers(encoded) if with_sound else [None] * len(requests)
+        return [Look(one, (*result.sequences_ids[0], -1)[0]) for one, result in zip(sound, results, strict=True)]
 
     def _features(self, requests: Sequence[Request]) -> npt.NDArray[np.float32]:
         """Log-mel features, shape ``(slices, mels, 3000)``."""
@@ -180,6 +191,13 @@ def _rows_of(encoded: Any, rows: Sequence[int]) -> Any:
     from ctranslate2 import Device, StorageView
 
     return StorageView.from_array(np.ascontiguousarray(np.asarray(encoded.to_device(Device.cpu))[list(rows)]))
+
+
+def _numbers(encoded: Any) -> npt.NDArray[np.float32]:
+    """The encoder's output ``(slices, 1500, width)`` in float32."""
+    from ctranslate2 import DataType, Device
+
+    return np.array(encoded.to(DataType.float32).to_device(Device.cpu), np.float32)
 
 
 def _scores(detected: Sequence[tuple[str, float]]) -> dict[str, float]:

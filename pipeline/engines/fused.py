@@ -25,11 +25,12 @@ from pipeline.engines.hypotheses import (
     require_english,
     words_of,
 )
+from pipeline.engines.memory_faults import failure_of
 from pipeline.engines.sampling import Sampling, sample
 from pipeline.engines.special_tokens import SpecialTokens
 from pipeline.engines.whisper_weights import WhisperWeights
-from pipeline.errors import RetriableError, UsageError
-from pipeline.transcription import Decoding, Hypothesis, Request
+from pipeline.errors import UsageError
+from pipeline.transcription import Decoding, Hypothesis, Look, Request
 from pipeline.values import SAMPLES_PER_MS, Word
 
 Floats = npt.NDArray[np.float32]
@@ -71,6 +72,9 @@ class Runtime(Protocol):
     def encode(self, mel: Floats) -> Any:
         """The decoder's memory of log-mel features ``(mels, frames of 10 ms)``."""
 
+    def sound_of(self, memory: Any) -> Floats:
+        """The values of its first layer: a linear image of the encoder's output, and as large."""
+
     def begin(self, memories: Sequence[Any], prompts: Sequence[Sequence[int]]) -> Listening:
         """Set the decoder before the sound of some slices, each with its prompt."""
 
@@ -100,8 +104,21 @@ class FusedEngine:
             return []
         try:
             return self._transcribe(requests, decoding)
-        except RuntimeError as error:  # OpenVINO raises it, for lack of memory too
-            raise RetriableError(f"the engine failed on a batch of {len(requests)} slices: {error}") from error
+        except (RuntimeError, MemoryError) as error:  # OpenVINO raises the first, for lack of memory too
+            raise failure_of(error, len(requests)) from error
+
+    def look(self, requests: Sequence[Request], *, with_sound: bool) -> list[Look]:
+        try:
+            return [self._look(request, with_sound) for request in requests]
+        except (RuntimeError, MemoryError) as error:
+            raise failure_of(error, len(requests)) from error
+
+    def _look(self, request: Request, with_sound: bool) -> Look:
+        memory = self._runtime.encode(self._mel(request))
+        sound = self._runtime.sound_of(memory) if with_sound else None
+        prompt = prompt_tokens(self._tokens_of(request.language or "en"), "")
+        (step,) = self._runtime.begin([memory], [prompt]).prompt(1)
+        return Look(sound, int(self._beginning(step).best[0, 0]))
 
     def _transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
         memories = [self._runtime.encode(self._mel(request)) for request in requests]

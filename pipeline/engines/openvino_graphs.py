@@ -36,6 +36,7 @@ class Arithmetic:
     """Type of the cross-attention memory: ``bf16`` or ``f32``."""
     int8_decoder: bool
     """Whether the decoder's weights are held in 8 bits, a scale for each row."""
+    int8_encoder: bool = False
 
 
 def encoder_graph(weights: WhisperWeights, arithmetic: Arithmetic) -> Any:
@@ -43,7 +44,7 @@ def encoder_graph(weights: WhisperWeights, arithmetic: Arithmetic) -> Any:
 
     ``keys.L`` and ``values.L``, each ``(1, heads, frames / 2, width / heads)``.
     """
-    net = _Net(weights, "encoder", quantize=False)
+    net = _Net(weights, "encoder", quantize=arithmetic.int8_encoder)
     mel = op.parameter(PartialShape([1, weights.mels, -1]), Type.f32, name="mel")
     x = net.convolution(net.convolution(mel, "conv1", stride=1), "conv2", stride=2)
     x = op.transpose(x, _ints(0, 2, 1))
@@ -117,6 +118,13 @@ def step_graph(weights: WhisperWeights, arithmetic: Arithmetic) -> Any:
     ]
     inputs = [tokens, positions, starts, parents, picked, memory_mask, *memory]
     return ov.Model(results, text.assignments, inputs, "step")
+
+
+def logits_graph(weights: WhisperWeights, arithmetic: Arithmetic) -> Any:
+    """``states (rows, width)`` to the logits of every token, ``(rows, vocabulary)``, by the step's weights."""
+    states = op.parameter(PartialShape([-1, weights.width]), Type.f32, name="states")
+    logits = _Net(weights, "decoder", quantize=arithmetic.int8_decoder).logits(states)
+    return ov.Model([_result(logits, "logits")], [states], "logits")
 
 
 def _best(logits: Node, weights: WhisperWeights) -> list[Node]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from pipeline.engines.alignment import token_starts
@@ -124,6 +125,17 @@ class TorchModel:
         chosen = self._decoder.logits(states[:, 0])[:, list(tokens)]
         shares: list[list[float]] = chosen.softmax(-1).cpu().tolist()
         return shares
+
+    def first_tokens(self, prompts: Sequence[Sequence[int]]) -> list[int]:
+        """The likeliest first token of each slice."""
+        states = self._read(self._search(1), prompts, 1, 1)
+        logits = self._decoder.logits(states[:, 0]) + self._decoder.hidden_first
+        tokens: list[int] = logits.argmax(-1).cpu().tolist()
+        return tokens
+
+    def encoded(self, sounds: Sequence[Sound]) -> list[npt.NDArray[np.float32]]:
+        """The encoder's output of each slice, ``(frames, width)``."""
+        return [self._encoder(self._mel([one.samples], one.window))[0].float().cpu().numpy() for one in sounds]
 
     def write(self, prompts: Sequence[Sequence[int]], decoding: Decoding, wanted: Wanted) -> list[Decoded]:
         """The best text of each slice."""

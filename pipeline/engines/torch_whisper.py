@@ -16,6 +16,7 @@ import torch
 
 from pipeline.engines import torch_ops
 from pipeline.engines.alignment import FRAME_MS
+from pipeline.engines.footprint import slices_in
 from pipeline.engines.fused import window_ms
 from pipeline.engines.hypotheses import (
     Answer,
@@ -25,20 +26,21 @@ from pipeline.engines.hypotheses import (
     require_english,
     words_of,
 )
+from pipeline.engines.memory_faults import failure_of
 from pipeline.engines.special_tokens import SpecialTokens
 from pipeline.engines.torch_encoder import Place
 from pipeline.engines.torch_model import Decoded, Sound, TorchModel, Wanted
 from pipeline.engines.torch_words import Splitter
 from pipeline.engines.whisper_weights import WhisperWeights, load_weights
-from pipeline.errors import RetriableError, UsageError
-from pipeline.transcription import Decoding, Hypothesis, Request
+from pipeline.errors import OutOfMemoryError, RetriableError, UsageError
+from pipeline.transcription import Decoding, Hypothesis, Look, Request
 from pipeline.values import Word
 
 MAX_BATCH = 256
 """Slices decoded together. More were not faster, and one that loops keeps the others waiting."""
+_HOST_THREADS = 4
 _MEMORY_SHARE = 0.7
 """Of the free memory that batches may take; spectra, activations and fragments need the rest."""
-_WIDEST_BEAM = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +78,44 @@ class TorchWhisperEngine:
         self._special = SpecialTokens.of(self._tokenizer, weights)
         self._splitter = Splitter(self._tokenizer, weights.end)
         self.model = TorchModel(weights, _place(options), _ops(options), is_compiled=options.is_compiled)
-        self._limit = min(options.max_batch, _slices_in_memory(weights, self.model.place))
+        self.most_slices = min(options.max_batch, _slices_in_memory(weights, self.model.place))
         self._tokenizers: dict[str, Any] = {}
 
     def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
-        """One hypothesis per request, in order. Raises RetriableError where not even one slice fits into the memory."""
+        """One hypothesis per request, in order. Raises OutOfMemoryError where they do not fit into the memory."""
         self._heard: Sequence[int] = ()
         try:
             # The host makes words of one batch while the device decodes the next one.
             with torch.inference_mode(), ThreadPoolExecutor(max_workers=1) as finishing:
                 return self._transcribe(requests, decoding, finishing)
-        except RuntimeError as error:  # PyTorch raises it for a device that is lost
-            raise RetriableError(f"the engine failed on {len(requests)} slices: {error}") from error
+        except (RuntimeError, MemoryError) as error:  # PyTorch raises the first for a device that is lost, too
+            raise self._failed(error, len(requests)) from error
+
+    def _failed(self, error: Exception, slices: int) -> RetriableError:
+        """Arrays that were only made in part must not be met again."""
+        failure = failure_of(error, slices)
+        if isinstance(failure, OutOfMemoryError):
+            self._heard = ()
+            self.model.forget()
+        return failure
+
+    def look(self, requests: Sequence[Request], *, with_sound: bool) -> list[Look]:
+        self._heard = ()
+        prompts = [prompt_tokens(self._tokens_of(request.language or "en"), "") for request in requests]
+        looks: dict[int, Look] = {}
+
+        def look_at(batch: Sequence[int]) -> None:
+            self._hear(requests, batch)
+            first = self.model.first_tokens([prompts[at] for at in batch])
+            sound = self.model.encoded([_sound(requests[at]) for at in batch]) if with_sound else [None] * len(batch)
+            looks.update({at: Look(own, token) for at, own, token in zip(batch, sound, first, strict=True)})
+
+        try:
+            with torch.inference_mode():
+                self._in_batches(requests, look_at)
+        except (RuntimeError, MemoryError) as error:
+            raise self._failed(error, len(requests)) from error
+        return [looks[at] for at in range(len(requests))]
 
     def _transcribe(
         self, requests: Sequence[Request], decoding: Decoding, finishing: ThreadPoolExecutor
@@ -114,23 +142,12 @@ class TorchWhisperEngine:
         return Wanted(self._special.asking, self._special.no_speech, longest, seeds, self._options.with_words)
 
     def _in_batches(self, requests: Sequence[Request], work: Callable[[Sequence[int]], None]) -> None:
-        """Do the work for slices of like lengths together; a batch that does not fit is done in halves."""
+        """Do the work for slices of like lengths together."""
         left = sorted(range(len(requests)), key=lambda at: len(requests[at].audio.samples))
         while left:
-            size = -(-len(left) // -(-len(left) // self._limit))
-            try:
-                work(left[:size])
-            except torch.OutOfMemoryError as error:
-                self._make_room(size, error)
-            else:
-                left = left[size:]
-
-    def _make_room(self, tried: int, error: Exception) -> None:
-        if tried == 1:
-            raise RetriableError(f"the device has not the memory for one slice: {error}") from error
-        self._heard = ()
-        self.model.forget()
-        self._limit = tried // 2
+            size = -(-len(left) // -(-len(left) // self.most_slices))
+            work(left[:size])
+            left = left[size:]
 
     def _hear(self, requests: Sequence[Request], batch: Sequence[int]) -> None:
         """Encode a batch, unless it was the last one that was."""
@@ -209,6 +226,9 @@ class TorchWhisperEngine:
 
 def load_torch(folder: Path, fingerprint: str, options: TorchOptions) -> TorchWhisperEngine:
     """The engine with the weights in ``folder``. Raises UsageError where they, or the device, cannot be used."""
+    if options.device != "cpu":
+        # The host only copies samples. More threads for that would wait for cores on which others decode audio.
+        torch.set_num_threads(min(_HOST_THREADS, torch.get_num_threads()))
     return TorchWhisperEngine(load_weights(folder), folder, fingerprint, options)
 
 
@@ -236,13 +256,4 @@ def _slices_in_memory(weights: WhisperWeights, place: Place) -> int:
     if place.device.type != "cuda":
         return MAX_BATCH
     free, _ = torch.cuda.mem_get_info(place.device)
-    return max(1, int(free * _MEMORY_SHARE) // _slice_bytes(weights, place.dtype.itemsize))
-
-
-def _slice_bytes(weights: WhisperWeights, number_bytes: int) -> int:
-    """Sound and texts of a slice for every layer, the queries that are kept, and the logits of a step."""
-    layer = 2 * weights.width * number_bytes * weights.decoder_layers
-    kept = len(weights.alignment_heads) * (weights.width // weights.heads) * number_bytes
-    row = weights.context_tokens * (layer + kept) + 3 * 4 * weights.vocabulary
-    # Two sets of texts are held.
-    return weights.frames * layer + 2 * _WIDEST_BEAM * row
+    return slices_in(int(free * _MEMORY_SHARE), weights, place.dtype.itemsize)

@@ -1,222 +1,114 @@
-"""Where a stretch of Chinese holds a term, written right, under an alias, or only sounding like it."""
+"""Which terms a run of Chinese holds, written right, under an alias, or only sounding like it."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
-from rapidfuzz.distance import Levenshtein
-
-from pipeline.postprocess.chinese_index import (
-    NEAR_MIN_CHARACTERS,
-    ONE_SYLLABLE_MIN_CHARACTERS,
-    ChineseIndex,
-    SoundTerm,
-)
-from pipeline.postprocess.lexicon import Lexicon, load_lexicon
-from pipeline.postprocess.sound import by_character, in_context, near
+from pipeline.postprocess.chinese_claims import Claims, Hit
+from pipeline.postprocess.chinese_hearing import heard
+from pipeline.postprocess.chinese_index import ChineseIndex
+from pipeline.postprocess.chinese_judging import Judge
+from pipeline.postprocess.chinese_spelling import spelled
+from pipeline.postprocess.lexicon import load_lexicon
 from pipeline.postprocess.stretches import Stretch
-from pipeline.postprocess.text import is_han, is_latin
+from pipeline.postprocess.topic import Topic
 
-SPURIOUS_COMMA_MAX_PAUSE_MS = 250
-SPURIOUS_COMMA_MIN_CHARACTERS = 3
+NEVER = math.inf
+SHORTEST = 2
+"""Characters of a term. Two rare characters are found by chance, in names above all: such terms need their context."""
+MIN_GAIN_ALONE = {
+    "homophone": (NEVER, 7.5),
+    "near-homophone": (NEVER, 9.0),
+    "one-syllable": (NEVER, 7.0),
+}
+"""By rule, for the shortest terms and for longer ones: so much likelier, as a natural logarithm, a term that is heard
+must be than the words that stand there. Measured, like all here, by ``bench.false_replacements``."""
+MIN_GAIN_IN_CONTEXT = {
+    "homophone": (10.5, 9.0),
+    "near-homophone": (12.5, 10.0),
+    "one-syllable": (NEVER, 11.0),
+}
+"""The same with what the terms around it say: more, because they speak for chance likenesses, too."""
+MIN_GAIN_OF_WORDS = 8.5
+"""The same where a word of the dictionary stands there and sounds exactly like the term; only rare words are so
+unlikely. 成绩 for 乘积 has 5, 鞋面 for 斜面 9.5 in a lecture on forces."""
+FEW_TERMS, MORE_PER_LOG_TERMS = 100, 1.8
+"""Up to so many terms these hold. With more of them chance likenesses are commoner, and this much more is asked for
+each factor of e."""
 
-MIN_LOG_GAIN = 4.5
-"""A term heard by sound must be 90 times likelier than the words that stand there. Measured on made-up pairs:
-rare characters thrown together gain 5 to 18 (购股定理, 加速杜), real words that only sound like a term gain
-up to 4 (细胞和 beside 细胞核, 直角变 beside 直角边)."""
 
-_RULES = ("", "case", "alias", "homophone", "near-homophone", "one-syllable")
+def find_hits(parts: Sequence[Stretch], index: ChineseIndex) -> list[tuple[Stretch, Hit]]:
+    """The terms in the stretches of a run, none overlapping another.
 
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """Characters ``start`` to ``end`` of a stretch that are the term ``term``; ``rule`` is empty where
-    they are right.
+    Written ones first, then aliases, then what sounds like a term: first what is likely by itself, then what the
+    terms around it make likely.
     """
-
-    start: int
-    end: int
-    term: str
-    rule: str
-
-    def covers(self, other: Hit) -> bool:
-        return self.start <= other.start and other.end <= self.end
-
-
-def find_hits(stretch: Stretch, index: ChineseIndex) -> list[Hit]:
-    """The terms in a stretch, none overlapping another: written ones, then aliases, then by sound, longest
-    first.
-    """
-    spelled = sorted(_spelled(stretch, index), key=lambda hit: (hit.start - hit.end, hit.start))
-    claims = _Claims(len(stretch.text))
-    for hit in (hit for hit in spelled if hit.rule != "alias"):
-        claims.admit(hit)
-    for hit in (hit for hit in spelled if hit.rule == "alias"):
-        claims.admit(hit)
-    heard = _unambiguous(_heard(stretch, index))
-    judge = _Judge(stretch, load_lexicon()) if heard else None
-    for hit in heard:
-        if judge and _keeps_inner_terms(hit, claims.touched(hit)) and judge.is_likelier(hit):
-            claims.admit(hit)
-    return claims.hits()
+    searches = [_Search(stretch, index) for stretch in parts]
+    if any(search.doubtful for search in searches):
+        offsets = list(accumulate((len(stretch.text) for stretch in parts), initial=0))
+        topic = Topic(index.relations, list(_mentions(searches, offsets)))
+        for search, offset in zip(searches, offsets, strict=False):
+            search.admit_likely_here(topic, offset)
+    return [(search.stretch, hit) for search in searches for hit in search.claims.hits()]
 
 
-class _Claims:
-    """Which hit each character of a stretch belongs to."""
-
-    def __init__(self, size: int) -> None:
-        self._owners: list[Hit | None] = [None] * size
-
-    def hits(self) -> list[Hit]:
-        return list(dict.fromkeys(owner for owner in self._owners if owner))
-
-    def touched(self, hit: Hit) -> set[Hit]:
-        return {owner for owner in self._owners[hit.start : hit.end] if owner}
-
-    def admit(self, hit: Hit) -> None:
-        """Add a hit unless it cuts into another one; right spellings that lie inside it are swallowed."""
-        if all(hit.covers(other) and other.rule == "" and hit.rule != "" for other in self.touched(hit)):
-            self._owners[hit.start : hit.end] = [hit] * (hit.end - hit.start)
+def _mentions(searches: Iterable[_Search], offsets: Iterable[int]) -> Iterator[tuple[int, str]]:
+    for search, offset in zip(searches, offsets, strict=False):
+        yield from ((offset + hit.start, hit.term) for hit in search.claims.hits())
 
 
-def _keeps_inner_terms(hit: Hit, touched: Iterable[Hit]) -> bool:
-    """A term that stands inside the heard string must stand in the replacement, at the same place."""
-    inner = [other for other in touched if hit.covers(other)]
-    return all(hit.term[other.start - hit.start : other.end - hit.start] == other.term for other in inner)
+class _Search:
+    """One stretch. ``doubtful`` is what was heard in it and is not likely by itself."""
 
+    def __init__(self, stretch: Stretch, index: ChineseIndex) -> None:
+        self.stretch = stretch
+        self._terms = index.relations.size
+        self.claims = Claims(len(stretch.text))
+        self.claims.admit_all(spelled(stretch, index))
+        found = heard(stretch, index)
+        self._judge = Judge(stretch, load_lexicon()) if found else None
+        self.doubtful = [hit for hit in found if not self._is_admitted_alone(hit)]
 
-def _spelled(stretch: Stretch, index: ChineseIndex) -> Iterator[Hit]:
-    text = stretch.text.lower()
-    for start, char in enumerate(text):
-        for length in index.lengths.get(char, ()):
-            spelling = index.spellings.get(text[start : start + length])
-            if spelling is None or start + length > len(text) or _cuts_latin(stretch, start, start + length):
-                continue
-            rule = spelling.rule or _own_rule(stretch, start, start + length, spelling.letters)
-            if _allows_breaks(stretch, start, start + length, rule):
-                yield Hit(start, start + length, spelling.letters, rule)
+    def admit_likely_here(self, topic: Topic, offset: int) -> None:
+        """Take in what ``topic`` makes likely; ``offset`` is the place of the stretch in the run."""
+        for hit in self.doubtful:
+            if self._judge and self.claims.leave_room(hit):
+                verdict = self._judge.verdict(
+                    hit.start, hit.end, hit.term, topic.log_probability(hit.term, offset + hit.start)
+                )
+                self._admit(hit, verdict.in_context - self._required_here(hit) - self._more(hit))
 
-
-def _own_rule(stretch: Stretch, start: int, end: int, term: str) -> str:
-    letters = "".join(char for char in term if char.isalnum())
-    if letters != stretch.text[start:end]:
-        return "case"
-    is_broken = is_han(letters[0]) and any(stretch.breaks[start + 1 : end])
-    return "homophone" if is_broken else ""
-
-
-def _cuts_latin(stretch: Stretch, start: int, end: int) -> bool:
-    """Whether a Latin word goes on before or after: ``Java`` is no hit in ``JavaScript``."""
-    return any(
-        0 < border < len(stretch.text)
-        and not stretch.breaks[border]
-        and is_latin(stretch.text[border - 1])
-        and is_latin(stretch.text[border])
-        for border in (start, end)
-    )
-
-
-def _heard(stretch: Stretch, index: ChineseIndex) -> set[Hit]:
-    pieces = (in_context(piece) for _, piece in stretch.pieces())
-    plain = by_character(stretch.text)
-    readings = {tuple(syllable for piece in pieces for syllable in piece), plain}
-    hits = {hit for reading in readings for hit in _same_sound(stretch, index, reading)}
-    return hits | set(_one_syllable(stretch, index, plain))
-
-
-def _same_sound(stretch: Stretch, index: ChineseIndex, reading: tuple[str, ...]) -> Iterator[Hit]:
-    folded = tuple(near(syllable) for syllable in reading)
-    for start in range(len(folded) - 1):
-        for sound in index.sounds.get(folded[start : start + 2], ()):
-            end = start + len(sound.term)
-            if folded[start:end] != sound.near_syllables:
-                continue
-            rule = "homophone" if reading[start:end] == sound.syllables else "near-homophone"
-            is_allowed = rule == "homophone" or (len(sound.term) >= NEAR_MIN_CHARACTERS and not index.is_large)
-            if is_allowed and _is_candidate(stretch, start, end, sound.term, rule):
-                yield Hit(start, end, sound.term, rule)
-
-
-def _one_syllable(stretch: Stretch, index: ChineseIndex, reading: Sequence[str]) -> Iterator[Hit]:
-    text = stretch.text
-    for start in range(len(text) - 1):
-        pair = text[start : start + 2]
-        candidates = [(sound, start) for sound in index.heads.get(pair, ())]
-        candidates += [(sound, start + 2 - len(sound.term)) for sound in index.tails.get(pair, ())]
-        for sound, begin in candidates:
-            end = begin + len(sound.term)
-            if begin >= 0 and end <= len(text) and _differs_in_one(text[begin:end], reading[begin:end], sound):
-                hit = Hit(begin, end, sound.term, "one-syllable")
-                if _is_candidate(stretch, begin, end, sound.term, hit.rule):
-                    yield hit
-
-
-def _differs_in_one(heard: str, reading: Sequence[str], sound: SoundTerm) -> bool:
-    """One character differs, and its folded syllable by one letter: 动量 is not heard for 动能."""
-    differing = [at for at, (char, own) in enumerate(zip(heard, sound.term, strict=True)) if char != own]
-    if len(differing) != 1 or len(heard) < ONE_SYLLABLE_MIN_CHARACTERS:
-        return False
-    at = differing[0]
-    return Levenshtein.distance(near(reading[at]), sound.near_syllables[at], score_cutoff=1) == 1
-
-
-def _is_candidate(stretch: Stretch, start: int, end: int, term: str, rule: str) -> bool:
-    heard = stretch.text[start:end]
-    return heard != term and _allows_breaks(stretch, start, end, rule)
-
-
-def _allows_breaks(stretch: Stretch, start: int, end: int, rule: str) -> bool:
-    """Spaces may stand inside a term; commas only in a longer one of exactly its sound, spoken without a
-    pause.
-    """
-    for at in range(start + 1, end):
-        marks = stretch.break_texts[at]
-        if marks and rule in ("one-syllable", "near-homophone"):
+    def _is_admitted_alone(self, hit: Hit) -> bool:
+        if self._judge is None or not self.claims.leave_room(hit):
+            return True
+        if self._judge.is_word(hit.start, hit.end):
             return False
-        is_short = end - start < SPURIOUS_COMMA_MIN_CHARACTERS
-        is_pause = stretch.gaps_ms[at] >= SPURIOUS_COMMA_MAX_PAUSE_MS
-        if marks.strip(" -") and (rule != "homophone" or is_short or is_pause or marks.strip() != "，"):
-            return False
-    return True
+        verdict = self._judge.verdict(hit.start, hit.end, hit.term, -math.inf)
+        return self._admit(hit, verdict.alone - _required(MIN_GAIN_ALONE, hit) - self._more(hit))
+
+    def _required_here(self, hit: Hit) -> float:
+        if self._judge and self._judge.is_word(hit.start, hit.end):
+            return MIN_GAIN_OF_WORDS if hit.rule == "homophone" else NEVER
+        return _required(MIN_GAIN_IN_CONTEXT, hit)
+
+    def _more(self, hit: Hit) -> float:
+        """What a large glossary asks beyond that; twice as much of the shortest terms."""
+        more = MORE_PER_LOG_TERMS * max(0.0, math.log(self._terms / FEW_TERMS))
+        return more if hit.end - hit.start > SHORTEST else 2 * more
+
+    def _admit(self, hit: Hit, margin: float) -> bool:
+        if margin >= 0:
+            self.claims.admit(replace(hit, score=_score(margin)))
+        return margin >= 0
 
 
-def _unambiguous(hits: set[Hit]) -> list[Hit]:
-    """Longest first, then the surest rule; a window that is equally near to two terms is left alone."""
-    best: dict[tuple[int, int], list[Hit]] = {}
-    for hit in sorted(hits, key=lambda hit: (hit.start - hit.end, _RULES.index(hit.rule), hit.start)):
-        found = best.setdefault((hit.start, hit.end), [])
-        if not found or found[0].rule == hit.rule:
-            found.append(hit)
-    return [found[0] for found in best.values() if len(found) == 1]
+def _required(least: Mapping[str, tuple[float, float]], hit: Hit) -> float:
+    return least[hit.rule][hit.end - hit.start > SHORTEST]
 
 
-class _Judge:
-    """Weighs what was heard against a term, by the words of the stretch; they are cut once."""
-
-    def __init__(self, stretch: Stretch, lexicon: Lexicon) -> None:
-        self._text = stretch.text
-        self._lexicon = lexicon
-        self._words = [word for _, piece in stretch.pieces() for word in lexicon.cut(piece)]
-        self._ends = list(accumulate(len(word) for word in self._words))
-
-    def is_likelier(self, hit: Hit) -> bool:
-        """Whether the heard string is no word, and the term a likelier reading of the words that it touches.
-
-        The touched words begin and end on word boundaries; where the heard string cuts through words, what is
-        left of them counts against the term. So 是能 in 重点是能看懂 stays, though it sounds like 势能.
-        """
-        heard = self._text[hit.start : hit.end]
-        if heard == hit.term or self._lexicon.is_word(heard):
-            return heard == hit.term
-        first, last = bisect_right(self._ends, hit.start), bisect_left(self._ends, hit.end)
-        words = self._words[first : last + 1]
-        start, end = self._ends[first] - len(words[0]), self._ends[last]
-        rest = [*self._cut(start, hit.start), *self._cut(hit.end, end)]
-        gain = self._lexicon.log_probability([*rest, hit.term]) - self._lexicon.log_probability(words)
-        return gain >= MIN_LOG_GAIN
-
-    def _cut(self, start: int, end: int) -> list[str]:
-        return self._lexicon.cut(self._text[start:end]) if start < end else []
+def _score(margin: float) -> float:
+    """0.5 where it was just enough, towards 1 where it was much more."""
+    return round(1 / (1 + math.exp(-margin)), 4)

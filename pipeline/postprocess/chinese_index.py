@@ -6,22 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
 
+from pipeline.postprocess.relations import Relations, relations
 from pipeline.postprocess.sound import by_character, in_context, near
 from pipeline.postprocess.terms import Glossary, Term
 from pipeline.postprocess.text import is_han
 
-LARGE_GLOSSARY_TERMS = 1_000
-LARGE_GLOSSARY_MIN_CHARACTERS = 4
-"""Measured: with 10,000 terms only exact homophones of at least four characters are free of false changes."""
-
 SOUND_MIN_CHARACTERS = 2
-NEAR_MIN_CHARACTERS = 3
 ONE_SYLLABLE_MIN_CHARACTERS = 4
-
-
-_Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +40,14 @@ class ChineseIndex:
     """Where to look at a position of a text.
 
     ``spellings`` by the spelling folded (see ``fold_letters``), ``lengths`` (longest first) by its first
-    character; ``sounds`` by the first two folded syllables; ``heads`` and ``tails`` by the first and the
-    last two characters.
+    character; ``sounds`` by the first two folded syllables, ``tails`` by the last two.
     """
 
     spellings: Mapping[str, Spelling]
     lengths: Mapping[str, tuple[int, ...]]
     sounds: Mapping[tuple[str, ...], tuple[SoundTerm, ...]]
-    heads: Mapping[str, tuple[SoundTerm, ...]]
-    tails: Mapping[str, tuple[SoundTerm, ...]]
-    is_large: bool
+    tails: Mapping[tuple[str, ...], tuple[SoundTerm, ...]]
+    relations: Relations
 
 
 def fold_letters(text: str) -> str:
@@ -77,17 +67,14 @@ def chinese_index(glossary: Glossary, language: str) -> ChineseIndex:
     lengths: dict[str, set[int]] = defaultdict(set)
     for spelling in spellings:
         lengths[spelling[0]].add(len(spelling))
-    is_large = len(terms) > LARGE_GLOSSARY_TERMS
-    shortest = LARGE_GLOSSARY_MIN_CHARACTERS if is_large else SOUND_MIN_CHARACTERS
-    sounds = [sound for term in terms if len(term.term) >= shortest for sound in _sounds(term.term)]
-    longer = [sound for sound in sounds if len(sound.term) >= ONE_SYLLABLE_MIN_CHARACTERS and not is_large]
+    sounds = [sound for term in terms if len(term.term) >= SOUND_MIN_CHARACTERS for sound in _sounds(term.term)]
+    longer = [sound for sound in sounds if len(sound.term) >= ONE_SYLLABLE_MIN_CHARACTERS]
     return ChineseIndex(
         spellings=spellings,
         lengths={char: tuple(sorted(found, reverse=True)) for char, found in lengths.items()},
         sounds=_grouped((sound.near_syllables[:2], sound) for sound in sounds),
-        heads=_grouped((sound.term[:2], sound) for sound in longer),
-        tails=_grouped((sound.term[-2:], sound) for sound in longer),
-        is_large=is_large,
+        tails=_grouped((sound.near_syllables[-2:], sound) for sound in longer),
+        relations=relations(terms),
     )
 
 
@@ -106,8 +93,8 @@ def _sounds(term: str) -> set[SoundTerm]:
     return {SoundTerm(term, reading, tuple(near(syllable) for syllable in reading)) for reading in readings}
 
 
-def _grouped(pairs: Iterable[tuple[_Key, SoundTerm]]) -> dict[_Key, tuple[SoundTerm, ...]]:
-    groups: dict[_Key, list[SoundTerm]] = defaultdict(list)
+def _grouped(pairs: Iterable[tuple[tuple[str, ...], SoundTerm]]) -> dict[tuple[str, ...], tuple[SoundTerm, ...]]:
+    groups: dict[tuple[str, ...], list[SoundTerm]] = defaultdict(list)
     for key, sound in pairs:
         groups[key].append(sound)
     return {key: tuple(group) for key, group in groups.items()}

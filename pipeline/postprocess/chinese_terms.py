@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.postprocess.chinese_hits import Hit, find_hits
+from pipeline.postprocess.chinese_claims import Hit
+from pipeline.postprocess.chinese_hits import find_hits
 from pipeline.postprocess.chinese_index import chinese_index
 from pipeline.postprocess.stretches import Place, Stretch, stretches
 from pipeline.postprocess.terms import Corrected, Glossary
@@ -14,7 +15,7 @@ from pipeline.values import Replacement, Word
 def correct_chinese(words: Sequence[Word], glossary: Glossary) -> Corrected:
     """The words of a Chinese run with the terms of ``glossary`` written right."""
     index = chinese_index(glossary, "zh")
-    found = [(stretch, hit) for stretch in stretches(words) for hit in find_hits(stretch, index)]
+    found = find_hits(list(stretches(words)), index)
     found.sort(key=lambda pair: pair[0].places[pair[1].start])
     grid = [list(word.text) for word in words]
     replacements = []
@@ -33,7 +34,7 @@ def _replacement(words: Sequence[Word], stretch: Stretch, hit: Hit) -> Replaceme
     first, last = stretch.places[hit.start], stretch.places[hit.end - 1]
     before = _text_between(words, first, last)
     after = _letters_in_place(hit, before) if hit.rule == "case" else hit.term
-    return Replacement(words[first[0]].start_ms, words[last[0]].end_ms, before, after, hit.rule)
+    return Replacement(words[first[0]].start_ms, words[last[0]].end_ms, before, after, hit.rule, hit.score)
 
 
 def _text_between(words: Sequence[Word], first: Place, last: Place) -> str:

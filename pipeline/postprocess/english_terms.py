@@ -1,10 +1,7 @@
-"""Terms of languages with spaces: written right by exact spelling, by alias, or by nearly the same
-letters.
-"""
+"""Terms of languages with spaces: written right by exact spelling, by alias, by nearly the same letters, by sound."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,26 +9,18 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz, process
 
+from pipeline.postprocess.english_hearing import SoundIndex, heard_as, sound_index
+from pipeline.postprocess.english_lexicon import load_english_lexicon
+from pipeline.postprocess.english_tokens import Token, fold_letters, split_token
 from pipeline.postprocess.terms import Corrected, Glossary, Term
 from pipeline.values import Replacement, Word
 
 FUZZY_MIN_SCORE = 92
-"""Of 100. Without a list of common words to spare, a lower score rewrites real words."""
+"""Of 100. Lower scores are left to ``english_hearing``, which knows words from strings that are none."""
 FUZZY_MIN_LETTERS = 7
 LONGEST_PAUSE_MS = 500
 
-_PARTS = re.compile(r"^(\W*)(.*?)(['’]s)?(\W*)$", re.DOTALL)
 _INFLECTIONS = ("s", "es", "ed", "d", "ing", "ly", "al")
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A word in parts: what is attached before it, its letters folded, what is attached behind it."""
-
-    before: str
-    text: str
-    letters: str
-    after: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +39,7 @@ class EnglishIndex:
 
     spellings: Mapping[str, tuple[Spelling, ...]]
     fuzzy: Mapping[tuple[str, int], Mapping[str, str]]
+    sounds: SoundIndex
     longest: int
 
 
@@ -67,28 +57,9 @@ def correct_english(words: Sequence[Word], language: str, glossary: Glossary) ->
     index = english_index(glossary, language)
     tokens = [split_token(word.text) for word in words]
     hits = _spelled(words, tokens, index)
-    hits = sorted(hits + _fuzzy(words, tokens, index, hits), key=lambda hit: hit.start)
+    hits += _fuzzy(words, tokens, index, hits)
+    hits = sorted(hits + _heard(words, tokens, index, hits), key=lambda hit: hit.start)
     return _rewritten(words, tokens, hits)
-
-
-def split_token(text: str) -> Token:
-    """A word in parts; a possessive ending belongs to what is attached.
-
-    >>> split_token(' "Gauss\\'s,')
-    Token(before=' "', text='Gauss', letters='gauss', after="'s,")
-    """
-    match = _PARTS.match(text)
-    before, body, possessive, after = match.groups() if match else ("", text, "", "")
-    return Token(before, body, fold_letters(body), (possessive or "") + after)
-
-
-def fold_letters(text: str) -> str:
-    """Letters and digits only, lower case.
-
-    >>> fold_letters("Gram-Schmidt")
-    'gramschmidt'
-    """
-    return "".join(char for char in text.casefold() if char.isalnum())
 
 
 @lru_cache(maxsize=16)
@@ -100,14 +71,21 @@ def english_index(glossary: Glossary, language: str) -> EnglishIndex:
         groups[spelling.words[0]].append(spelling)
     ordered = {first: tuple(sorted(group, key=lambda item: -len(item.words))) for first, group in groups.items()}
     longest = max((len(spelling.words) for group in groups.values() for spelling in group), default=0)
-    return EnglishIndex(ordered, _fuzzy_index(terms), longest)
+    sounds = sound_index(
+        [(term.term, [token.letters for token in _tokens(term.term.replace("-", " "))]) for term in terms]
+    )
+    return EnglishIndex(ordered, _fuzzy_index(terms), sounds, longest)
 
 
 def _spellings(term: Term) -> Iterator[Spelling]:
     for spelling, rule in ((term.term, "case"), *((alias, "alias") for alias in term.aliases)):
-        words = tuple(token.letters for token in map(split_token, spelling.split()) if token.letters)
+        words = tuple(token.letters for token in _tokens(spelling))
         if words:
             yield Spelling(words, term.term, rule)
+
+
+def _tokens(spelling: str) -> list[Token]:
+    return [token for token in map(split_token, spelling.split()) if token.letters]
 
 
 def _fuzzy_index(terms: Sequence[Term]) -> dict[tuple[str, int], dict[str, str]]:
@@ -148,8 +126,31 @@ def _rule(tokens: Sequence[Token], spelling: Spelling) -> str:
 
 
 def _fuzzy(words: Sequence[Word], tokens: Sequence[Token], index: EnglishIndex, taken: Sequence[Hit]) -> list[Hit]:
+    free = _free(tokens, taken)
+    return _apart([hit for start in free for hit in _near(words, tokens, start, index)], taken)
+
+
+def _heard(words: Sequence[Word], tokens: Sequence[Token], index: EnglishIndex, taken: Sequence[Hit]) -> list[Hit]:
+    if not index.sounds.exact:
+        return []
+    lexicon, found = load_english_lexicon(), []
+    for start in _free(tokens, taken):
+        for end in range(start + 1, min(start + index.longest + 1, len(tokens)) + 1):
+            letters = [token.letters for token in tokens[start:end]]
+            alike = heard_as(letters, index.sounds, lexicon) if _is_unbroken(words, tokens, start, end) else None
+            if alike and not _is_inflected("".join(letters), fold_letters(alike[0])):
+                found.append(Hit(start, end, alike[0], "sound", alike[1]))
+    return _apart(found, taken)
+
+
+def _free(tokens: Sequence[Token], taken: Sequence[Hit]) -> list[int]:
     occupied = {position for hit in taken for position in range(hit.start, hit.end)}
-    found = [hit for start in range(len(tokens)) if start not in occupied for hit in _near(words, tokens, start, index)]
+    return [position for position, token in enumerate(tokens) if position not in occupied and token.letters]
+
+
+def _apart(found: Sequence[Hit], taken: Sequence[Hit]) -> list[Hit]:
+    """The best of the hits that overlap, none of them over one that is taken."""
+    occupied = {position for hit in taken for position in range(hit.start, hit.end)}
     hits = []
     for hit in sorted(found, key=lambda hit: (-hit.score, hit.start - hit.end, hit.start)):
         if occupied.isdisjoint(range(hit.start, hit.end)):
@@ -178,14 +179,18 @@ def _best(letters: str, choices: Mapping[str, str]) -> tuple[str, float] | None:
 
 
 def _is_alike(heard: str, word_count: int, term: str, score: float) -> bool:
-    """Whether ``heard`` can be a misspelling: no inflected form, and of a single word, one that ends
-    alike.
+    """Whether ``heard`` can be a misspelling: no inflected form, and of a single word, no word of the dictionary
+    and one that ends alike.
     """
     if heard == term:
         return word_count > 1
-    if any(heard + ending == term or term + ending == heard for ending in _INFLECTIONS):
+    if _is_inflected(heard, term) or (word_count == 1 and load_english_lexicon().is_word(heard)):
         return False
     return score >= FUZZY_MIN_SCORE and (word_count > 1 or heard[-2:] == term[-2:])
+
+
+def _is_inflected(heard: str, term: str) -> bool:
+    return any(heard + ending == term or term + ending == heard for ending in _INFLECTIONS)
 
 
 def _is_unbroken(words: Sequence[Word], tokens: Sequence[Token], start: int, end: int) -> bool:
@@ -211,7 +216,9 @@ def _rewritten(words: Sequence[Word], tokens: Sequence[Token], hits: Sequence[Hi
         result += written
         if hit.rule:
             before = " ".join(token.text for token in tokens[hit.start : hit.end])
-            replacements.append(Replacement(window[0].start_ms, window[-1].end_ms, before, hit.term, hit.rule))
+            replacements.append(
+                Replacement(window[0].start_ms, window[-1].end_ms, before, hit.term, hit.rule, hit.score / 100)
+            )
         position = hit.end
     return Corrected((*result, *words[position:]), tuple(replacements), frozenset(inside))
 

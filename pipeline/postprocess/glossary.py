@@ -14,10 +14,10 @@ from pipeline.values import Word
 
 
 def correct_terms(words: Sequence[Word], language: str, glossary: Glossary) -> Corrected:
-    """The words of one language with the glossary's terms; by sound in ``zh``, by letters elsewhere.
+    """The words of one language with the glossary's terms; by pinyin in ``zh``, by letters and sound elsewhere.
 
-    A replacement's rule is one of ``alias``, ``homophone``, ``near-homophone``, ``one-syllable``,
-    ``case``, ``fuzzy``.
+    A replacement's rule is one of ``case``, ``alias``, ``homophone``, ``near-homophone``, ``one-syllable`` (Chinese),
+    ``fuzzy`` and ``sound``.
     """
     if not glossary.terms or not words:
         return Corrected(tuple(words))

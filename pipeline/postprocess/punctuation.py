@@ -1,7 +1,7 @@
-"""Step 3, punctuation: Whisper's marks stay; where it set none and the speaker pauses, one is added.
+"""Step 4, punctuation: Whisper's marks stay unless they are clearly wrong; missing ones are restored.
 
-Measured on lectures: marks filled in from anything but pauses lower the F1 of the punctuation. A slice
-boundary is therefore no reason for a mark; only the silence there is.
+What decides is a small model (``mark_model``) that hears the words on both sides, the pauses, the stretched syllables
+and Whisper's own marks; ``mark_choice`` holds the rule. Full-width marks in Chinese, half-width ones in English.
 """
 
 from __future__ import annotations
@@ -9,21 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
 
 from pipeline.postprocess.casing import punctuate_english
+from pipeline.postprocess.mark_choice import THRESHOLDS, Chances, chances_after, choose, own_mark, with_mark
 from pipeline.postprocess.questions import is_question
-from pipeline.postprocess.text import CLOSERS, MARKS, closing_mark, is_han, is_latin, with_texts
+from pipeline.postprocess.text import closing_mark, is_han, is_latin, with_texts
 from pipeline.values import Word
 
-COMMA_PAUSE_MS = 250
-PERIOD_PAUSE_MS = 500
+END_PAUSE_MS = 500
+"""Where speech in another language goes on sooner, a run need not end in a sentence mark."""
 
 QUESTION_CHARACTERS = 100
 """So much of a sentence is looked at for a question."""
 
 _STRENGTH = {mark: strength for strength, marks in enumerate(("、", "，", "：；", "。", "！", "？")) for mark in marks}
 _DOUBLED = re.compile("[、，：；。！？]{2,}")
-_SENTENCE_END = frozenset("。？！?!")
+_ENDS = frozenset("。？！…")
 
 
 def punctuate(
@@ -33,8 +35,7 @@ def punctuate(
     inside: AbstractSet[int] = frozenset(),
     next_start_ms: int | None = None,
 ) -> tuple[Word, ...]:
-    """The words of one language with marks at the pauses; ``zh`` and ``en``, other languages pass as they
-    are.
+    """The words of one language with their marks; ``zh`` and ``en``, other languages pass as they are.
 
     ``inside`` holds the index of each word that is followed by more of the same glossary term: no mark is
     added there. ``next_start_ms`` is where speech in another language goes on, None at the end of the
@@ -57,17 +58,41 @@ def collapse_marks(text: str) -> str:
 
 
 def _punctuate_chinese(words: Sequence[Word], inside: AbstractSet[int], next_start_ms: int | None) -> tuple[Word, ...]:
-    texts = _marks_moved_back([word.text for word in words])
-    sentence = ""
-    for index, text in enumerate(texts):
-        if text and (mark := _missing_mark(words, texts, index, index in inside, next_start_ms)):
-            is_asked = mark == "。" and is_question((sentence + text).strip())
-            texts[index] = text.rstrip() + ("？" if is_asked else mark)
-            _strip_next(texts, index)
-        sentence = (
-            "" if closing_mark(texts[index]) in _SENTENCE_END else (sentence + texts[index])[-QUESTION_CHARACTERS:]
-        )
-    return with_texts(words, texts)
+    texts = _spaces_as_commas(_marks_moved_back([word.text for word in words]))
+    filled = [index for index, text in enumerate(texts) if text.strip()]
+    chances = chances_after(words, texts, "zh", next_start_ms)
+    marked = _without_close_commas(texts, _chosen(texts, filled, chances, inside), filled, chances)
+    if filled and (row := chances[filled[-1]]) and _lacks_end(words[filled[-1]], texts[filled[-1]], next_start_ms):
+        last = texts[filled[-1]]
+        marked[filled[-1]] = with_mark(last, row.likeliest(is_end=True, own=own_mark(last, "zh")))
+    return with_texts(words, _asked(_without_spaces_after_marks(marked)))
+
+
+def _chosen(
+    texts: Sequence[str], filled: Sequence[int], chances: Sequence[Chances | None], inside: AbstractSet[int]
+) -> list[str]:
+    """The words with the marks that were chosen for them; ``filled`` are those that have any text."""
+    marked = list(texts)
+    for index, following in pairwise(filled):
+        own, row = own_mark(texts[index], "zh"), chances[index]
+        if row is None or _is_no_place(texts[index], texts[following], own):
+            continue
+        mark = choose(row, own, THRESHOLDS["zh"])
+        if mark != own and not (mark and index in inside):
+            marked[index] = with_mark(texts[index], mark)
+    return marked
+
+
+def _without_close_commas(
+    texts: Sequence[str], marked: Sequence[str], filled: Sequence[int], chances: Sequence[Chances | None]
+) -> list[str]:
+    """Of two commas that only one character parts, the less likely one goes, unless it was in ``texts`` already."""
+    tidy = list(marked)
+    for index, following in pairwise(filled):
+        weaker = _weaker(index, following, tidy, chances)
+        if weaker is not None and not own_mark(texts[weaker], "zh"):
+            tidy[weaker] = with_mark(tidy[weaker], "")
+    return tidy
 
 
 def _marks_moved_back(texts: list[str]) -> list[str]:
@@ -85,50 +110,57 @@ def _marks_moved_back(texts: list[str]) -> list[str]:
     return [collapse_marks(text) for text in moved]
 
 
-def _missing_mark(
-    words: Sequence[Word], texts: Sequence[str], index: int, is_inside: bool, next_start_ms: int | None
-) -> str:
-    following = _next_filled(texts, index)
-    if following is None:
-        return _final_mark(words[index], texts[index], next_start_ms)
-    if is_inside or _has_mark_nearby(texts, index, following):
-        return ""
-    pause_ms = words[following].start_ms - words[index].end_ms
-    if is_latin(texts[index][-1]) and is_latin(texts[following].lstrip()[:1]):
-        return ""
-    if pause_ms >= PERIOD_PAUSE_MS:
-        return "。"
-    return "，" if pause_ms >= COMMA_PAUSE_MS or _is_clause_space(texts[index], texts[following]) else ""
+def _spaces_as_commas(texts: list[str]) -> list[str]:
+    """A space that is left between two clauses stands for a mark; the model says for which."""
+    spaced = list(texts)
+    filled = [index for index, text in enumerate(texts) if text.strip()]
+    for index, following in pairwise(filled):
+        before, after = spaced[index], texts[following]
+        is_spaced = before[-1].isspace() or after[0].isspace()
+        if is_spaced and is_han(before.rstrip()[-1]) and is_han(after.lstrip()[0]):
+            spaced[index], spaced[following] = before.rstrip() + "，", after.lstrip()
+    return spaced
 
 
-def _final_mark(word: Word, text: str, next_start_ms: int | None) -> str:
-    is_pause = next_start_ms is None or next_start_ms - word.end_ms >= PERIOD_PAUSE_MS
-    return "。" if is_pause and not closing_mark(text) else ""
+def _asked(texts: list[str]) -> list[str]:
+    """Periods after a sentence that asks by its words alone as question marks: misheard words deceive the model.
+
+    On 10,000 sentences of held-out prose the words were right 458 times and wrong 33 times.
+    """
+    sentence, asked = "", list(texts)
+    for index, text in enumerate(texts):
+        if closing_mark(text) == "。" and is_question((sentence + with_mark(text, ""))[-QUESTION_CHARACTERS:].strip()):
+            asked[index] = with_mark(text, "？")
+        sentence = "" if closing_mark(text) in _ENDS else (sentence + text)[-QUESTION_CHARACTERS:]
+    return asked
 
 
-def _has_mark_nearby(texts: Sequence[str], index: int, following: int) -> bool:
-    """Whisper's mark may stand one character off the pause that it belongs to."""
-    if closing_mark(texts[index]) or texts[following].lstrip()[:1] in MARKS:
-        return True
-    if len(texts[index].strip()) == 1 and index and closing_mark(texts[index - 1]):
-        return True
-    return len(_body(texts[following])) == 1 and bool(closing_mark(texts[following]))
+def _is_no_place(text: str, following: str, own: str) -> bool:
+    """Where nothing is changed: at marks that the model does not know, before a quotation, inside Latin letters."""
+    after = following.lstrip()[0]
+    is_known = bool(own) or not closing_mark(text)
+    return not is_known or not after.isalnum() or (is_latin(text.rstrip()[-1]) and is_latin(after))
 
 
-def _body(text: str) -> str:
-    return "".join(char for char in text if char not in MARKS and char not in CLOSERS and not char.isspace())
+def _weaker(index: int, following: int, texts: Sequence[str], chances: Sequence[Chances | None]) -> int | None:
+    """The less likely of two commas that only one character parts."""
+    first, second = chances[index], chances[following]
+    is_pair = closing_mark(texts[index]) == closing_mark(texts[following]) == "，"
+    if not is_pair or first is None or second is None or len(texts[following].strip()) != 2:
+        return None
+    return index if first.none > second.none else following
 
 
-def _is_clause_space(text: str, following: str) -> bool:
-    is_spaced = text[-1].isspace() or following[0].isspace()
-    return is_spaced and is_han(text.rstrip()[-1:]) and is_han(following.lstrip()[:1])
+def _lacks_end(word: Word, text: str, next_start_ms: int | None) -> bool:
+    """Whether a last word must end a sentence and does not yet."""
+    is_pause = next_start_ms is None or next_start_ms - word.end_ms >= END_PAUSE_MS
+    return is_pause and closing_mark(text) not in _ENDS
 
 
-def _next_filled(texts: Sequence[str], index: int) -> int | None:
-    return next((later for later in range(index + 1, len(texts)) if texts[later].strip()), None)
-
-
-def _strip_next(texts: list[str], index: int) -> None:
-    following = _next_filled(texts, index)
-    if following is not None:
-        texts[following] = texts[following].lstrip()
+def _without_spaces_after_marks(texts: list[str]) -> list[str]:
+    tidy = list(texts)
+    filled = [index for index, text in enumerate(texts) if text.strip()]
+    for index, following in pairwise(filled):
+        if tidy[index][-1] in _STRENGTH:
+            tidy[following] = tidy[following].lstrip()
+    return tidy

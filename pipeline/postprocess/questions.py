@@ -7,7 +7,9 @@ from __future__ import annotations
 import re
 
 _ASKING_WORD = re.compile("什么|怎么|怎样|多少|哪|谁|几个|几次|是不是|能不能|有没有|可不可以|对不对|会不会|要不要")
-_ASKING_END = re.compile("(什么|为什么|怎么办|怎么样|多少|谁|哪里|哪儿|哪个|哪些|对不对|是不是|行不行|好不好|几个)$")
+_ASKING_END = re.compile(
+    "(什么|为什么|怎么办|怎么样|多少|谁|哪里|哪儿|哪个|哪些|对不对|是不是|行不行|好不好|几个|多[大高长远重深宽久快])$"
+)
 _ASKED_ATTRIBUTE = re.compile("(是|有|等于)(什么|多少|哪个|哪些|几个)[^什怎哪]{1,3}$")
 _ASKING_START = re.compile("^(那么?|所以|但是|请问|同学们)?(为什么|怎么|什么是|谁|哪|是不是|能不能|有没有)")
 _TELLING = re.compile(

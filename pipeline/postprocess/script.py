@@ -1,7 +1,8 @@
-"""Step 1, script: one form of Chinese characters, of digits, letters, marks and spaces. Chinese only.
+"""Script, first half: one working form of Chinese characters, of digits, letters, marks and spaces. Chinese only.
 
-Whisper often answers in traditional characters, with half-width marks and stray spaces. Everything here
-but the spaces keeps the number of characters, so each word keeps its own.
+Whisper answers in simplified or traditional characters as it likes, with half-width marks and stray spaces. All
+steps work on simplified characters; ``rendering`` writes the course's script at the end. Everything here but the
+spaces keeps the number of characters, so each word keeps its own.
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ from pipeline.postprocess.text import (
 )
 from pipeline.values import Word
 
-SCRIPTS = ("none", "t2s", "tw2s", "hk2s", "s2t", "s2tw", "s2hk")
-"""OpenCC's conversions that keep the number of characters; ``none`` leaves the text as Whisper wrote it."""
+WORKING_SCRIPT = "t2s"
+SCRIPTS = ("none", "t2s", "tw2s", "hk2s", "tw2sp", "hk2sp", "s2t", "s2tw", "s2hk", "s2twp", "s2hkp")
+"""What a course may ask for, by OpenCC's names: simplified characters (``t2s``, ``tw2s``, ``hk2s``) or traditional
+ones (``s2t``), those of Taiwan or Hong Kong (``s2tw``, ``s2hk``); with a ``p`` also the words of the region (軟體 for
+软件). ``none`` leaves the text as Whisper wrote it.
+"""
 
 CHUNK_WORDS = 200
 """At most so many words are converted at once where no sentence ends."""
@@ -44,13 +49,11 @@ _PIECE = re.compile(r"[^\s，。、；：？！,.;:?!…]+")
 _WORD_BEFORE = re.compile(r"[A-Za-z]+$")
 
 
-def fold_script(words: Sequence[Word], language: str, script: str) -> tuple[Word, ...]:
-    """The words in one script, times unchanged; other languages than ``zh`` and the script ``none`` pass
-    as they are.
-    """
-    if language != "zh" or script == "none":
+def fold_script(words: Sequence[Word], language: str) -> tuple[Word, ...]:
+    """The words in the working form, times unchanged; other languages than ``zh`` pass as they are."""
+    if language != "zh":
         return tuple(words)
-    texts = [text for chunk in _chunks([word.text for word in words]) for text in convert_script(chunk, script)]
+    texts = [text for chunk in chunks([word.text for word in words]) for text in convert_script(chunk, WORKING_SCRIPT)]
     folded = fold_marks(fold_width("".join(texts)))
     return with_texts(words, _without_spaces(split_at(folded, [len(text) for text in texts]), stray_spaces(folded)))
 
@@ -61,7 +64,7 @@ def convert_script(texts: Sequence[str], script: str) -> list[str]:
     >>> convert_script(["體", "積", "計", "算"], "t2s")
     ['体', '积', '计', '算']
     """
-    converter = _converter(script)
+    converter = converter_of(script)
     joined = "".join(texts)
     converted = converter.convert(joined)
     if len(converted) != len(joined):
@@ -150,7 +153,8 @@ def _without_spaces(texts: Sequence[str], stray: frozenset[int]) -> list[str]:
     return result
 
 
-def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
+def chunks(texts: Sequence[str]) -> Iterator[list[str]]:
+    """The texts of words by sentence, or by ``CHUNK_WORDS``: what is converted together."""
     chunk: list[str] = []
     for text in texts:
         chunk.append(text)
@@ -162,5 +166,6 @@ def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 @lru_cache(maxsize=len(SCRIPTS))
-def _converter(script: str) -> opencc.OpenCC:
+def converter_of(script: str) -> opencc.OpenCC:
+    """OpenCC's converter of that name, loaded once."""
     return opencc.OpenCC(script)

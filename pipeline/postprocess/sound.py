@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from rapidfuzz.distance import Levenshtein
+
 from pipeline.postprocess.text import HAN, is_han
 
 NEAR_INITIALS = (("zh", "z"), ("ch", "c"), ("sh", "s"), ("n", "l"))
@@ -14,6 +16,9 @@ NEAR_FINALS = (("ing", "in"), ("eng", "en"), ("ang", "an"))
 _HUSHED = "fa=hua fan=huan fang=huan fei=hui fen=hun feng=hun fo=huo fu=hu"
 NEAR_SYLLABLES = dict(pair.split("=") for pair in _HUSHED.split())
 """f and h are confused with the h- syllable that has a rounded vowel (fan and huan, not fan and han)."""
+
+ASPIRATED = ("bp", "dt", "gk", "jq", "zc")
+"""Initials of folded syllables that differ in the breath behind them only."""
 
 _RUN = re.compile(f"{HAN}+|(?:(?!{HAN}).)+", re.DOTALL)
 
@@ -38,6 +43,29 @@ def near(syllable: str) -> str:
         if syllable.endswith(final):
             return syllable[: -len(final)] + folded
     return syllable
+
+
+@lru_cache(maxsize=65_536)
+def is_alike(one: str, other: str) -> bool:
+    """Whether two folded syllables can be taken for each other.
+
+    Either the finals are one, and the initials differ in their breath only; or the initials are one, and the finals
+    share a sound.
+
+    >>> is_alike("li", "lie"), is_alike("hen", "han"), is_alike("ba", "pa"), is_alike("can", "han")
+    (True, True, True, False)
+    """
+    (initial, final), (other_initial, other_final) = _parts(one), _parts(other)
+    if final == other_final:
+        return any(initial in pair and other_initial in pair for pair in ASPIRATED)
+    is_near = Levenshtein.distance(final, other_final, score_cutoff=1) == 1
+    return initial == other_initial and is_near and bool(set(final) & set(other_final))
+
+
+def _parts(syllable: str) -> tuple[str, str]:
+    """Initial and final of a folded syllable; y and w count as initials."""
+    bare = syllable.lstrip("bpmfdtnlgkhjqxzcsrwy")
+    return syllable[: len(syllable) - len(bare)], bare
 
 
 def in_context(text: str) -> tuple[str, ...]:
@@ -71,3 +99,18 @@ def _run_in_context(run: str) -> list[str]:
 @lru_cache(maxsize=65_536)
 def _reading(char: str) -> str:
     return _run_in_context(char)[0] if is_han(char) else char.lower()
+
+
+@lru_cache(maxsize=65_536)
+def tones(char: str) -> frozenset[str]:
+    """The tones that a character is read in, ``1`` to ``5``; of one that is no Chinese character, itself.
+
+    >>> sorted(tones("行")), tones("x")
+    (['2', '4'], frozenset({'x'}))
+    """
+    if not is_han(char):
+        return frozenset(char)
+    from pypinyin import Style, pinyin
+
+    readings = pinyin(char, style=Style.TONE3, heteronym=True, neutral_tone_with_five=True)[0]
+    return frozenset(reading[-1] for reading in readings)

@@ -14,6 +14,8 @@ from pipeline.values import Word
 
 LONGEST_PAUSE_MS = 500
 """No term is heard across a pause in which a sentence may end."""
+SPURIOUS_COMMA_MAX_PAUSE_MS = 250
+SPURIOUS_COMMA_MIN_CHARACTERS = 3
 
 Place = tuple[int, int]
 """The index of a word, the index of a character in its text."""
@@ -60,6 +62,26 @@ def stretches(words: Sequence[Word]) -> Iterator[Stretch]:
             else:
                 builder.pending.append((index, offset))
     yield from builder.close()
+
+
+def allows_breaks(stretch: Stretch, start: int, end: int, rule: str) -> bool:
+    """Whether characters ``start`` to ``end`` can be one term by ``rule``.
+
+    A space may stand inside a term, a hyphen beside Latin letters; a comma only in a longer term of exactly its
+    sound, spoken without a pause.
+    """
+    for at in range(start + 1, end):
+        marks = stretch.break_texts[at]
+        if marks and rule in ("one-syllable", "near-homophone"):
+            return False
+        is_latin_border = is_latin(stretch.text[at - 1]) or is_latin(stretch.text[at])
+        if marks in ("", " ") or (is_latin_border and not marks.strip(" -")):
+            continue
+        is_short = end - start < SPURIOUS_COMMA_MIN_CHARACTERS
+        is_pause = stretch.gaps_ms[at] >= SPURIOUS_COMMA_MAX_PAUSE_MS
+        if rule != "homophone" or is_short or is_pause or marks.strip() != "，":
+            return False
+    return True
 
 
 @dataclass(slots=True)

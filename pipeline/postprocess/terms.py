@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from pipeline.values import Replacement, Word
@@ -29,9 +29,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Glossary:
-    """The terms of a course."""
+    """The terms of a course. ``version`` is that of the course's stored glossary; None where it comes from a file."""
 
     terms: tuple[Term, ...]
+    version: int | None = field(default=None, compare=False)
 
     @staticmethod
     def empty() -> Glossary:
@@ -39,7 +40,7 @@ class Glossary:
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits that change with every term, alias and language, but not with order or notes."""
+        """16 hex digits that change with every term, alias, language and note, but not with their order."""
         return _fingerprint(self.terms)
 
 
@@ -58,5 +59,5 @@ class Corrected:
 
 @lru_cache(maxsize=16)
 def _fingerprint(terms: Sequence[Term]) -> str:
-    rows = sorted([term.term, term.language, sorted(term.aliases)] for term in terms)
+    rows = sorted([term.term, term.language, sorted(term.aliases), term.note] for term in terms)
     return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()[:16]

@@ -203,6 +203,16 @@ def test_a_stop_finishes_and_commits_the_batch_in_flight_and_begins_no_other(lin
     assert line.committed() == len(step.begun[0])
 
 
+def test_a_batch_is_no_larger_than_the_step_has_room_for(line: Line) -> None:
+    line.write(numbers(7))
+    step = Copy(line.target)
+    rules = replace(line.rules, max_batch=6, room=lambda: 1 if step.begun else 2)
+    with Member(step, line.consumer(), line.sender, rules):
+        step.await_handled(7)
+    assert len(step.begun[0]) <= 2
+    assert {len(batch) for batch in step.begun[1:]} == {1}
+
+
 def test_a_stop_while_waiting_for_better_times_leaves_at_once_with_the_offset_kept(line: Line) -> None:
     line.write([b"one"])
     step, recorder = Copy(line.target), Recorder()

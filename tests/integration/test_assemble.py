@@ -31,6 +31,7 @@ from pipeline.messages import MediaSliced, SliceTranscribed, TranscriptsComplete
 from pipeline.postprocess import Glossary, PostprocessOptions, Term
 from pipeline.settings import settings_from
 from pipeline.store_line import LineStore
+from pipeline.subtitle_profiles import NETFLIX
 from pipeline.subtitles import document_of, render
 from pipeline.values import Boundary, Media, MediaPlan, MediaResult, Outcome, Priority, Segment, Span, Word
 
@@ -151,6 +152,19 @@ def test_the_rows_are_those_of_one_process_whatever_comes_when_and_how_often(
     assert announced == {one.media_id for one in media}
     for one, count in media.items():
         assert shared_line.store.result(one.media_id) == in_one_process(one, count, TERMS)
+
+
+def test_a_course_that_wants_other_subtitles_gets_them(line: Line) -> None:
+    media = line.begin(a_media())
+    line.announced(messages_of(media, 2))
+    plain = line.store.result(media.media_id)
+    narrow = replace(NETFLIX, wide=replace(NETFLIX.wide, max_units_per_line=4), script="s2t")
+    line.store.record_profile(media.course_id, narrow)
+    line.announced([an_end(media, 2)])
+    made = line.store.result(media.media_id)
+    assert made.cues != plain.cues
+    assert all(len(row) <= 4 for cue in made.cues for row in cue.lines)
+    assert made.ledger == plain.ledger
 
 
 WORDS = st.builds(

@@ -357,6 +357,10 @@ def test_models_list_tells_which_are_here(place: Place, first: Ended) -> None:
         (("--out", "/dev/null"), "/dev/null: cannot be made"),
         (("--out", "/dev/null/below"), "choose another --out"),
         (("--glossary", "missing.csv"), "missing.csv: the glossary cannot be read"),
+        (("--profile", "hbo"), "there is no subtitle profile 'hbo'; choose netflix, netflix-zh-hant, bbc"),
+        (("--profile", "missing.toml"), "missing.toml: cannot be read"),
+        (("--script", "s2x"), "there is no script 's2x'; choose one of none, t2s"),
+        (("--fillers", "some"), "fillers must be verbatim or clean, not 'some'"),
         (("--database", "sqlite:///x"), "the database must be PostgreSQL"),
     ],
 )
@@ -365,6 +369,18 @@ def test_a_wrong_option_is_refused_in_one_line_before_any_work(
 ) -> None:
     done = place.command("run", str(place.folder / "newton.mp4"), "--course", "c", *options)
     assert said in in_one_line(done, 2)
+
+
+def test_a_course_is_told_how_its_subtitles_are_made(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "school.toml").write_text("fillers = 'clean'\n[wide]\nmax_units_per_line = 18\n")
+    words = ("course", "set", "--course", "school", "--profile", str(tmp_path / "school.toml"))
+    assert place.command(*words).exit_code == 0
+    assert place.command("course", "set", "--course", "school", "--script", "s2tw").exit_code == 0
+    shown = place.answer("course", "show", "--course", "school")
+    assert (shown["name"], shown["script"], shown["fillers"]) == ("school.toml", "s2tw", "clean")
+    assert (shown["wide"]["max_units_per_line"], shown["narrow"]["max_units_per_line"]) == (18, 42)
+    assert "18" in place.command("course", "show", "--course", "school").stdout
+    assert "name what is to change" in in_one_line(place.command("course", "set", "--course", "school"), 2)
 
 
 def test_a_glossary_with_a_bad_row_is_refused_whole_naming_row_and_column(place: Place, tmp_path: Path) -> None:
@@ -409,7 +425,8 @@ def test_a_database_that_cannot_be_reached_is_named_without_its_password(place: 
     "words",
     [
         *("", "run", "upload", "status", "ledger", "export", "doctor", "models", "models list", "db", "db query"),
-        *("db serve", "glossary", "glossary import", "glossary show"),
+        *("db serve", "glossary", "glossary import", "glossary show", "glossary reapply"),
+        *("course", "course set", "course show"),
     ],
 )
 def test_every_command_explains_itself(place: Place, words: str) -> None:

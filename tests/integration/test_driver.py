@@ -11,18 +11,21 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipeline.decoding import find_ffmpeg
-from pipeline.driver import Finished, LineOptions, LineTools, run_media
+from pipeline.diarization import TEACHER, Voice
+from pipeline.driver import Finished, LineOptions, LineTools, Listener, run_media
 from pipeline.errors import InvalidInputError, RetriableError
 from pipeline.hearing import HearingRules
 from pipeline.judging import JudgeRules
 from pipeline.postprocess import Glossary, PostprocessOptions, Term
 from pipeline.slicing import SlicingRules
 from pipeline.store import Store
-from pipeline.transcription import LADDER, TranscriptionOptions
-from pipeline.values import Media, MediaResult, Outcome
+from pipeline.subtitle_profiles import BUILT_IN, NETFLIX
+from pipeline.transcription import LADDER, Decoding, Failed, Hypothesis, Request, TranscriptionOptions
+from pipeline.values import Media, MediaResult, Outcome, SliceAudio
 from tests.integration.speaking import LoudnessDetector, SpeakingEngine, write_sound
 
 OPTIONS = LineOptions(
@@ -70,6 +73,7 @@ class Line:
         engine: SpeakingEngine | None,
         options: LineOptions = OPTIONS,
         progress: Told | None = None,
+        listener: Callable[[], Listener] | None = None,
     ) -> Finished:
         """``None`` for the engine stands for one that must not be asked for."""
         tools = LineTools(
@@ -80,6 +84,8 @@ class Line:
             store=self.store,
             ffmpeg=find_ffmpeg(),
             usd_per_hour=0.36,
+            listener=listener,
+            listener_fingerprint="listener",
         )
         return run_media(path, options, tools, progress or Told())
 
@@ -146,9 +152,35 @@ def test_a_run_that_failed_in_any_batch_goes_on_there_and_ends_alike(line: Line,
     assert uncosted(resumed.result) == uncosted(replace(undisturbed, media_id=resumed.media.media_id))
 
 
+def test_a_new_profile_needs_no_engine_and_changes_the_cues(line: Line, lecture: Path) -> None:
+    netflix = line.run(lecture, SpeakingEngine()).result
+    narrow = replace(NETFLIX, wide=replace(NETFLIX.wide, max_units_per_line=6), narrow=BUILT_IN["bbc"].narrow)
+    school = line.run(lecture, None, replace(OPTIONS, profile=narrow))
+    assert not school.was_done
+    assert (school.result.sentences, school.result.ledger) == (netflix.sentences, netflix.ledger)
+    assert school.result.cues != netflix.cues
+
+
+class Alternating:
+    """A listener to whom each slice sounds like another person than the one before it."""
+
+    def hear(self, audio: SliceAudio) -> tuple[Voice, ...]:
+        span = audio.slice.span
+        return (Voice(span, span.duration_ms, np.eye(2, 192, dtype=np.float32)[audio.slice.index % 2]),)
+
+
+def test_speakers_need_no_engine_once_the_text_is_there(line: Line, lecture: Path) -> None:
+    plain = line.run(lecture, SpeakingEngine()).result
+    told = line.run(lecture, None, replace(OPTIONS, speakers=True), listener=Alternating).result
+    assert {cue.speaker for cue in plain.cues} == {""}
+    assert {cue.speaker for cue in told.cues} == {TEACHER, "speaker 2"}
+    assert line.store.result(told.media_id).sentences == told.sentences
+    assert not line.run(lecture, None).was_done
+
+
 def test_a_new_glossary_needs_no_engine(line: Line, lecture: Path) -> None:
     before = line.run(lecture, SpeakingEngine()).result
-    written = before.sentences[0].text[:4]
+    written = "".join(filter(str.isalnum, before.sentences[0].text))[:4]
     glossary = Glossary((Term("勾股定理", (written,), "zh", ""),))
     after = line.run(lecture, None, replace(OPTIONS, glossary=glossary))
     assert not after.was_done
@@ -294,3 +326,38 @@ def test_two_drivers_on_one_media_at_once_leave_the_rows_of_one(line: Line, lect
 
 def states(found: Sequence[object]) -> list[str]:
     return [str(getattr(one, "state", "")) for one in found]
+
+
+class ShortOfMemory(SpeakingEngine):
+    """Cannot do the slices in ``lacking``; says in which precision it does the others."""
+
+    label = "speaking fp16"
+    lacking = frozenset({1})
+
+    def settle(self, slices: int, took_ms: int) -> None:
+        """Nothing changes."""
+
+    def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis | Failed]:  # type: ignore[override]
+        made = super().transcribe(requests, decoding)
+        numbers = [request.audio.slice.index for request in requests]
+        return [Failed("no memory") if at in self.lacking else one for at, one in zip(numbers, made, strict=True)]
+
+
+def test_a_slice_that_failed_is_in_the_ledger_and_is_tried_again_by_the_same_command(line: Line, lecture: Path) -> None:
+    finished = line.run(lecture, ShortOfMemory())
+    assert finished.failed == ("no memory",)
+    assert {(span.outcome, span.reason) for span in finished.result.ledger if span.outcome is Outcome.FAILED} == {
+        (Outcome.FAILED, "no memory")
+    }
+    well = SpeakingEngine()
+    again = line.run(lecture, well)
+    assert (again.failed, again.was_done, well.batches) == ((), False, [[0, 1]])
+    assert not [span for span in again.result.ledger if span.outcome is Outcome.FAILED]
+    assert line.run(lecture, None).was_done
+
+
+def test_each_row_says_what_engine_made_it_in_which_precision(line: Line, lecture: Path) -> None:
+    line.run(lecture, ShortOfMemory())
+    with line.store._transaction() as connection:
+        found = connection.exec_driver_sql("select distinct engine from lecturemill.slice_transcript").scalars().all()
+    assert found == ["speaking fp16"]

@@ -43,13 +43,34 @@ def line_store(database_url: str) -> Iterator[LineStore]:
         yield store
 
 
-def received(message: MediaUploaded) -> Received:
-    return Received("media.uploaded", 0, 0, b"geometry", encode(message), (("traceparent", TRACE.encode()),), 0)
+def received(message: MediaUploaded, offset: int = 0, written_ms: int = 0) -> Received:
+    trace = (("traceparent", TRACE.encode()),)
+    return Received("media.uploaded", 0, offset, b"geometry", encode(message), trace, written_ms)
 
 
 def handled(store: LineStore, airflow: Airflow, *messages: MediaUploaded) -> list[object]:
+    return handled_received(store, airflow, *map(received, messages))
+
+
+def handled_received(store: LineStore, airflow: Airflow, *messages: Received) -> list[object]:
     step = IngestStep(store, airflow, Tracing(), print)
-    return list(step.handle([step.prepare(received(message)) for message in messages]))
+    return list(step.handle([step.prepare(message) for message in messages]))
+
+
+LATER_MS = 4_000_000_000_000
+"""After whatever fails in this century."""
+
+
+def failed_once(store: LineStore, airflow: Airflow) -> Received:
+    """The media ``a`` has failed; returns its announcement."""
+    first = received(MediaUploaded("geometry", URI, media_id="a"), offset=1)
+    handled_received(store, airflow, first)
+    store.record_failure("a", "no media", [])
+    return first
+
+
+def another_try(offset: int = 2) -> Received:
+    return received(MediaUploaded("geometry", URI, media_id="a", audio_track=2), offset, LATER_MS)
 
 
 def test_a_media_is_recorded_as_waiting_and_its_run_started(line_store: LineStore) -> None:
@@ -77,6 +98,71 @@ def test_a_media_that_comes_again_is_the_same_row_and_the_same_run(line_store: L
     airflow = Airflow()
     assert handled(line_store, airflow, *[MediaUploaded("geometry", URI)] * 3) == [()] * 3
     assert len(airflow.runs) == len(line_store.status()) == 1
+
+
+def test_a_media_that_is_announced_again_after_it_failed_gets_another_run(line_store: LineStore) -> None:
+    airflow = Airflow()
+    failed_once(line_store, airflow)
+    assert handled_received(line_store, airflow, another_try(), another_try()) == [(), ()]
+    first_run, second_run = airflow.runs
+    assert second_run.startswith(f"{first_run}+")
+    assert airflow.runs[second_run]["audio_track"] == 2
+    (status,) = line_store.status("a")
+    assert (status.state, status.reason) == ("waiting", "")
+
+
+def test_another_try_that_comes_twice_is_one_run_though_it_failed_in_between(line_store: LineStore) -> None:
+    airflow = Airflow()
+    failed_once(line_store, airflow)
+    handled_received(line_store, airflow, another_try())
+    line_store.record_failure("a", "no media", [])
+    handled_received(line_store, airflow, another_try())
+    assert len(airflow.runs) == 2
+    assert line_store.status("a")[0].state == "failed"
+
+
+def test_each_try_after_a_failure_is_a_run_of_its_own(line_store: LineStore) -> None:
+    airflow = Airflow()
+    for offset in (2, 3):
+        failed_once(line_store, airflow)
+        handled_received(line_store, airflow, another_try(offset))
+    assert len(airflow.runs) == 3
+
+
+def test_another_try_waits_for_airflow_as_a_first_one_does(line_store: LineStore) -> None:
+    airflow = Airflow()
+    failed_once(line_store, airflow)
+    airflow.failures = {"a": RetriableError("Airflow is away")}
+    with pytest.raises(RetriableError):
+        handled_received(line_store, airflow, another_try())
+    airflow.failures = {}
+    handled_received(line_store, airflow, another_try())
+    assert len(airflow.runs) == 2
+
+
+def test_the_first_announcement_that_comes_again_after_the_failure_starts_nothing(line_store: LineStore) -> None:
+    airflow = Airflow()
+    first = failed_once(line_store, airflow)
+    handled_received(line_store, airflow, first)
+    assert list(airflow.runs) == ["a"]
+    assert line_store.status("a")[0].state == "failed"
+
+
+def test_a_media_that_is_worked_on_again_gets_no_other_run(line_store: LineStore) -> None:
+    airflow = Airflow()
+    failed_once(line_store, airflow)
+    line_store.begin_slicing(line_store.media("a"), "slicing", "asr")
+    handled_received(line_store, airflow, another_try())
+    assert list(airflow.runs) == ["a"]
+
+
+def test_a_media_that_failed_again_meanwhile_is_not_taken_for_waiting(line_store: LineStore) -> None:
+    failed_once(line_store, Airflow())
+    failed_at = line_store.status("a")[0].finished_at
+    assert failed_at
+    line_store.record_failure("a", "no media still", [])
+    line_store.reopen("a", failed_at)
+    assert line_store.status("a")[0].reason == "no media still"
 
 
 def test_a_media_id_that_is_given_is_kept(line_store: LineStore) -> None:

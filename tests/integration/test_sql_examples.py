@@ -19,6 +19,7 @@ from pipeline.store_line import LineStore
 from pipeline.values import (
     Cost,
     Cue,
+    CueQuality,
     LedgerSpan,
     Media,
     MediaResult,
@@ -40,8 +41,8 @@ URGENT = Media("g3", "geometry", "https://videos/g3.mp4", "Geometry 3", "", None
 GLOSSARY = Glossary((Term("锐角"), Term("勾股定理")))
 
 
-def words(text_: str, probability: float) -> tuple[Word, ...]:
-    return tuple(Word(part, i * 500, i * 500 + 400, probability) for i, part in enumerate(text_.split("|")))
+def words(text_: str, probability: float, speaker: str = "") -> tuple[Word, ...]:
+    return tuple(Word(part, i * 500, i * 500 + 400, probability, speaker) for i, part in enumerate(text_.split("|")))
 
 
 GEOMETRY_RESULT = MediaResult(
@@ -49,7 +50,7 @@ GEOMETRY_RESULT = MediaResult(
     "zh",
     60_000,
     30_000,
-    (Sentence(0, 9000, "今天学习勾股定理。", "zh", words("勾|股|定|理。", 0.9)),),
+    (Sentence(0, 9000, "今天学习勾股定理。", "zh", words("勾|股|定|理。", 0.9, "teacher")),),
     (Cue(1000, 3000, ("今天学习", "勾股定理。")), Cue(62_345 - 60_000, 9000, ("直角三角形。",))),
     (),
     (Replacement(0, 2000, "购股定理", "勾股定理", "homophone"), Replacement(2000, 4000, "勾古", "勾股定理", "alias")),
@@ -60,6 +61,8 @@ GEOMETRY_RESULT = MediaResult(
     ),
     (),
     Cost(1_000, 800, 0.01),
+    (CueQuality(0.61, 0.5, 8, 0, 1, 0, ""), CueQuality(0.0183, 4.0, 6, 2, 0, 1_240, "skipped speech")),
+    0.87,
 )
 ALGEBRA_RESULT = MediaResult(
     "a1",
@@ -73,6 +76,8 @@ ALGEBRA_RESULT = MediaResult(
     (LedgerSpan(0, 120_000, Outcome.TRANSCRIBED, ""),),
     (),
     Cost(4_000, 3_000, 0.03),
+    (CueQuality(0.4066, 0.9, 3, 1, 0, 0, ""),),
+    0.7,
 )
 
 ANSWERS: dict[str, list[tuple[Any, ...]]] = {
@@ -92,8 +97,24 @@ ANSWERS: dict[str, list[tuple[Any, ...]]] = {
         ("Geometry 1", "zh", 4, Decimal("8.0")),
         ("Algebra 1", "en", 3, Decimal("30.0")),
     ],
+    "worst_cues": [
+        (
+            *("geometry", "Geometry 1", "00:00:02,345", "直角三角形。", Decimal("0.02"), Decimal("4.0"), 2, 0),
+            *(Decimal("1.2"), "skipped speech", "https://videos/g1.mp4#t=2"),
+        ),
+        (
+            *("algebra", "Algebra 1", "00:00:00,000", "Let x be", Decimal("0.41"), Decimal("0.9"), 1, 0),
+            *(Decimal("0.0"), "", "https://videos/a1.mp4#t=0"),
+        ),
+        (
+            *("geometry", "Geometry 1", "00:00:01,000", "今天学习 勾股定理。", Decimal("0.61"), Decimal("0.5"), 0, 1),
+            *(Decimal("0.0"), "", "https://videos/g1.mp4#t=1"),
+        ),
+    ],
+    "talk_by_speaker": [("Geometry 1", "teacher", Decimal("1.6"), Decimal("100.0"))],
     "doubtful_words": [("Algebra 1", 0, "bee", Decimal("0.25"))],
     "glossary_use": [("geometry", "勾股定理", 2, 1), ("geometry", "锐角", 0, 0)],
+    "older_glossary": [("geometry", "Geometry 1", None, 1)],
     "least_speech": [
         ("Algebra 1", Decimal("2.0"), Decimal("5.0")),
         ("Geometry 1", Decimal("1.0"), Decimal("50.0")),

@@ -17,6 +17,7 @@ from pipeline.values import (
     Boundary,
     Cost,
     Cue,
+    CueQuality,
     LedgerSpan,
     Media,
     MediaResult,
@@ -48,6 +49,8 @@ RESULT = MediaResult(
     ),
     warnings=("audio starts 40 ms late",),
     cost=Cost(2_000, 1_000, 0.0013),
+    qualities=(CueQuality(0.61, 0.5, 4, 1, 1, 0, ""), CueQuality(0.0183, 4.0, 1, 0, 0, 1_240, "skipped speech")),
+    quality=0.75,
 )
 
 STORABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -339,4 +342,4 @@ def test_every_view_and_column_says_what_it_is(store: Store) -> None:
     """
     with store._transaction() as connection:
         assert connection.scalars(text(statement)).all() == []
-        assert connection.scalar(text("select count(*) from pg_views where schemaname = 'public'")) == 8
+        assert connection.scalar(text("select count(*) from pg_views where schemaname = 'public'")) == 11

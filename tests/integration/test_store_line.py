@@ -22,6 +22,7 @@ from pipeline.postprocess.terms import Glossary, Term
 from pipeline.store_line import Asked, Complete, LineStore, MadeUnder, Missing
 from pipeline.store_rows import slice_row
 from pipeline.store_tables import SLICES
+from pipeline.subtitle_profiles import BUILT_IN, NETFLIX, profile_from_toml
 from pipeline.values import (
     Boundary,
     Cost,
@@ -384,12 +385,30 @@ def test_a_glossary_comes_back_as_it_was_given_and_takes_the_place_of_the_one_be
     assert shared_store.glossary("geometry") == after
 
 
+def test_a_course_has_the_subtitle_profile_that_was_last_set_and_netflix_before(store: LineStore) -> None:
+    school = profile_from_toml("script = 's2hk'\nfillers = 'clean'\n[wide]\nmax_units_per_line = 18", "school.toml")
+    assert store.profile("geometry") == NETFLIX
+    for profile in (BUILT_IN["bbc"], school):
+        store.record_profile("geometry", profile)
+        assert store.profile("geometry") == profile
+    assert store.profile("algebra") == NETFLIX
+
+
 def test_each_course_has_a_glossary_of_its_own(store: LineStore) -> None:
     store.record_glossary("geometry", Glossary((Term("勾股定理", ("勾骨定理",), "zh"), Term("sine"))))
     store.record_glossary("algebra", Glossary((Term("ring", note="no \0 jewel"),)))
     assert [term.term for term in store.glossary("geometry").terms] == ["勾股定理", "sine"]
     assert store.glossary("algebra") == Glossary((Term("ring", note="no  jewel"),))
     assert store.glossary("history") == Glossary.empty()
+
+
+def test_every_import_is_a_version_and_the_old_ones_stay(store: LineStore) -> None:
+    first, second = Glossary((Term("斜边"),)), Glossary((Term("斜边", note="最长"), Term("sine")))
+    assert [store.record_glossary("geometry", one, "terms.csv") for one in (first, second, second)] == [1, 2, 2]
+    assert (store.glossary("geometry"), store.glossary("geometry", 1)) == (second, first)
+    assert (store.glossary("geometry").version, store.glossary("geometry", 1).version) == (2, 1)
+    with pytest.raises(InvalidInputError, match="no version 3"):
+        store.glossary("geometry", 3)
 
 
 def migrate(url: str, revision: str) -> None:

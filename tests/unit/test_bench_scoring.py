@@ -184,3 +184,12 @@ def _value(said: str) -> int:
         if found:
             return (_value(head) if head.strip("零") else 1) * unit + _value(tail)
     return "零一二三四五六七八九".index(said.strip("零") or "零")
+
+
+def test_a_term_is_right_where_it_stands_at_its_place_and_the_longest_counts(tmp_path: Path) -> None:
+    glossary = tmp_path / "glossary.csv"
+    glossary.write_text("term,aliases,language,note\n直角边,,zh,\n直角,,zh,\n斜边,,zh,\nrank,,en,\n", "utf-8")
+    spoken = "直角边比斜边短，斜边最长。"
+    item = Item("x", Path("x.mp4"), "zh", 9_000, spoken, is_punctuated=True, glossary=glossary)
+    heard = Hypothesis((Timed("直角边比鞋边短，斜边最长，斜边。", 0, 9_000),), ())
+    assert score(item, heard, heard).terms == MarkCount(right=2, given=3, expected=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import cli_run
+from pipeline.assembly import RunRequest, line_options
 from pipeline.cli_run import (
     Report,
     check_formats,
@@ -22,7 +24,7 @@ from pipeline.cli_run import (
     run_all,
 )
 from pipeline.console import Bars
-from pipeline.driver import Finished, LineOptions, LineTools
+from pipeline.driver import Finished, LineTools
 from pipeline.errors import InvalidInputError, RetriableError, UsageError
 from pipeline.identity import media_id_of
 from pipeline.subtitles import FORMATS, render
@@ -45,20 +47,22 @@ def result_of(path: Path) -> Finished:
 
 
 def run(files: list[Path], out: Path | None, formats: tuple[str, ...] = ("srt",)) -> list[Report]:
-    options, tools = cast("LineOptions", None), cast("LineTools", None)
+    options, tools = line_options(RunRequest("c")), cast("LineTools", None)
     with Bars(quiet=True) as bars:
         return list(run_all(files, options, tools, bars, out, formats))
 
 
 @pytest.fixture
 def line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In place of the line: what is called bad fails, what is called full stops the run, the rest is done."""
+    """In place of the line: what is called bad fails, full stops the run, large is done in part, the rest is done."""
 
     def run_media(path: Path, *_: object) -> Finished:
         if "bad" in path.name:
             raise InvalidInputError("not a media file", source=path.name)
         if "full" in path.name:
             raise RetriableError("the disk is full")
+        if "large" in path.name:
+            return replace(result_of(path), failed=("no memory for it",) * 2)
         return result_of(path)
 
     monkeypatch.setattr(cli_run, "run_media", run_media)
@@ -197,3 +201,15 @@ def test_a_run_that_reached_no_file_prints_nothing(capsys: pytest.CaptureFixture
     print_reports([], as_json=True, quiet=False)
     print_reports([], as_json=False, quiet=False)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("line")
+def test_a_media_of_which_slices_failed_is_partial_and_named_with_its_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (report,) = run(touched(tmp_path, "large.mp4"), tmp_path)
+    assert report.state == "partial"
+    assert report.reason.endswith("large.mp4: 2 slices failed (no memory for it); the same command tries them again")
+    assert len(report.files) == 1
+    print_reports([report], as_json=False, quiet=True)
+    assert "partial: " in capsys.readouterr().err

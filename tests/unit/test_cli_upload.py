@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -191,10 +192,21 @@ def test_the_way_of_a_media_is_told_in_a_pipe_at_each_change_of_state(capsys: py
     with Bars(quiet=False) as bars:
         counters = [bars.counter("a.mp4")]
         for _, said in WAY:
-            goes_on = look(uploads, counters, store)
+            goes_on = look(uploads, counters, store, 0)
             assert (capsys.readouterr().err, goes_on) == (said, len(found) > 1)
             del found[0]
     assert (uploads[0].state, uploads[0].slices_done, uploads[0].slices_planned) == ("done", 4, 4)
+
+
+def test_the_failure_of_an_earlier_try_is_not_this_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = replace(status("failed", reason="no audio"), finished_at=datetime.fromtimestamp(1, UTC))
+    store = cast("Store", SimpleNamespace(status=lambda _: [failed]))
+    with Bars(quiet=False) as bars:
+        for since_ms, state in ((1001, "announced"), (1000, "failed")):
+            uploads = [Upload("a.mp4", "m", "file:///a.mp4", "announced", "")]
+            assert look(uploads, [bars.counter("a.mp4")], store, since_ms) == (state == "announced")
+            assert uploads[0].state == state
+    assert capsys.readouterr().err == "a.mp4: failed: no audio\n"
 
 
 def test_a_media_that_ended_is_not_asked_for_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,7 +220,7 @@ def test_a_media_that_ended_is_not_asked_for_again(capsys: pytest.CaptureFixture
     uploads = [Upload("a.mp4", "m", "file:///a.mp4", "announced", ""), Upload("b.mp4", "", "", "failed", "gone")]
     with Bars(quiet=False) as bars:
         counters = [bars.counter(upload.label) for upload in uploads]
-        assert [look(uploads, counters, store) for _ in range(2)] == [False, False]
+        assert [look(uploads, counters, store, 0) for _ in range(2)] == [False, False]
     assert asked == ["m"]
     assert capsys.readouterr().err == "a.mp4: failed: no audio can be decoded\n"
 

@@ -40,7 +40,8 @@ def test_a_service_has_a_health_check_and_comes_back(name: str) -> None:
 
 
 def test_each_consumer_is_a_service_that_starts_a_module_there_is() -> None:
-    modules = {service["command"][-1] for service in SERVICES.values() if "-m" in service.get("command", [])}
+    commands = [service["command"] for service in SERVICES.values() if "-m" in service.get("command", [])]
+    modules = {command[command.index("-m") + 1] for command in commands}
     assert modules == {f"consumers.{name}" for name in CONSUMERS}
     assert all(importlib.util.find_spec(module) for module in modules)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 
 from pipeline.cue_profiles import half_units
 from pipeline.cue_solving import EARLY_MS, LATE_MS
-from pipeline.cues import check_cues, make_cues, profile_for
+from pipeline.cues import check_cues, lay_out, make_cues, profile_for
+from pipeline.postprocess.term_spans import spotter
+from pipeline.subtitle_profiles import BUILT_IN
 from pipeline.values import Cue, Sentence, Word
 
 CHINESE = [*"我们勾股定理的了直角三形好证明「」、。", "\uff0c"]
@@ -110,6 +113,54 @@ def test_sane_speech_breaks_no_rule(sentences: list[Sentence]) -> None:
     cues, violations = make_cues(sentences, profile_for, media_end_ms)
     assert violations == ()
     assert check_cues(cues, profile_for(sentences[0].language), media_end_ms=media_end_ms) == ()
+
+
+@given(transcripts(sane=True), st.sampled_from(sorted(BUILT_IN)))
+@settings(deadline=None, max_examples=60)
+def test_slow_speech_breaks_no_rule_of_any_profile(sentences: list[Sentence], name: str) -> None:
+    slow = [_slower(sentence) for sentence in sentences]
+    cues, violations = make_cues(slow, BUILT_IN[name].cues_for, slow[-1].end_ms + 5000)
+    assert violations == ()
+    assert shown(cues) == text_of(words_of(slow))
+
+
+@given(
+    transcripts(sane=False), st.sampled_from(sorted(BUILT_IN)), st.lists(st.sampled_from(CHINESE + LATIN), max_size=3)
+)
+@settings(deadline=None, max_examples=60)
+def test_every_profile_shows_every_word_once_whatever_the_terms(
+    sentences: list[Sentence], name: str, terms: list[str]
+) -> None:
+    sheet = lay_out(sentences, BUILT_IN[name].cues_for, 60_000, spotter(terms))
+    assert shown(sheet.cues) == text_of(words_of(sentences))
+    assert sum(sheet.word_counts) == len(words_of(sentences))
+    assert {violation.rule for violation in sheet.violations} <= {
+        "too_fast",
+        "too_short",
+        "line_too_long",
+        "too_many_lines",
+    }
+
+
+@given(transcripts(sane=True), st.data())
+@settings(deadline=None, max_examples=60)
+def test_no_break_falls_inside_a_term(sentences: list[Sentence], data: st.DataObject) -> None:
+    """A term is any run of two to five words of one sentence, told by where it stands."""
+    chosen = data.draw(st.sampled_from(sentences))
+    first = data.draw(st.integers(0, max(0, len(chosen.words) - 2)))
+    term = "".join(word.text for word in chosen.words[first : first + 5]).strip()
+    cues, _ = make_cues(sentences, profile_for, sentences[-1].end_ms + 3000, spotter((term,)))
+    joined = " ".join(" ".join(cue.lines) for cue in cues)
+    assert term in joined or term not in " ".join(shown_whole(sentence) for sentence in sentences)
+
+
+def shown_whole(sentence: Sentence) -> str:
+    return "".join(word.text for word in sentence.words).strip()
+
+
+def _slower(sentence: Sentence) -> Sentence:
+    words = tuple(replace(word, start_ms=2 * word.start_ms, end_ms=2 * word.end_ms) for word in sentence.words)
+    return replace(sentence, start_ms=words[0].start_ms, end_ms=words[-1].end_ms, words=words)
 
 
 @given(transcripts(sane=True))

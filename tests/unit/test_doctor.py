@@ -88,7 +88,7 @@ def test_a_line_that_is_well_has_no_problem_and_needs_no_remedy(make_airflow: Ma
         *("dag ingest_media", "dag backfill_course", "dag audit_media", "media store", "clocks"),
     ]
     assert all(one.is_ok and not one.remedy for one in findings.values())
-    assert findings["group transcribe"].detail == "4 members, 120 messages wait"
+    assert findings["group transcribe"].detail == "4 members, 120 messages waiting"
 
 
 def test_a_broker_that_is_away_is_a_finding_and_the_rest_is_examined(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.glossary_file import load_glossary
 from pipeline.postprocess.glossary import correct_terms
+from pipeline.postprocess.relations import relations
 from pipeline.postprocess.sound import near
 from pipeline.postprocess.terms import Corrected, Glossary, Term
 from pipeline.values import Word
@@ -173,10 +175,67 @@ def test_terms_of_another_language_are_not_looked_for() -> None:
     assert not _correct("购股定理", Glossary((Term("勾股定理", (), "en"),))).replacements
 
 
-def test_a_large_glossary_takes_only_exact_homophones_of_four_characters() -> None:
+def test_a_large_glossary_asks_for_more() -> None:
     filler = tuple(Term(f"第{at}项专名", (), "zh") for at in range(1_000))
     glossary = Glossary((*_COURSE.terms, *filler))
-    assert _text(_correct("购股定理和加速杜和摩察力", glossary)) == "勾股定理和加速杜和摩察力"
+    assert _text(_correct("购股定理和鞋边", _COURSE)) == "勾股定理和斜边"
+    assert _text(_correct("购股定理和鞋边", glossary)) == "勾股定理和鞋边"
+
+
+@pytest.mark.parametrize(
+    ("heard", "written"),
+    [
+        ("直角三角形的鞋边", "直角三角形的斜边"),
+        ("直角边比协便短", "直角边比斜边短"),
+        ("动能定理说，动能和试能可以转化", "动能定理说，动能和势能可以转化"),
+        ("受到摩擦力和合外力，放在鞋面上，有加速度", "受到摩擦力和合外力，放在斜面上，有加速度"),
+    ],
+)
+def test_terms_near_it_let_a_short_term_be_heard(heard: str, written: str) -> None:
+    assert _text(_correct(heard)) == written
+    assert not _correct(re.sub("直角三角形|直角边|动能定理|动能|摩擦力|合外力|加速度", "它们", heard)).replacements
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "直角三角形这一课，他的成绩很好",
+        "摩擦力这一题，重点是能看懂",
+        "斜边上的直角变成锐角",
+        "有丝分裂时，细胞和细胞之间",
+    ],
+)
+def test_common_words_stay_among_terms_too(text: str) -> None:
+    assert _correct(text).replacements == ()
+
+
+def test_a_term_said_elsewhere_in_the_lecture_is_likelier_here() -> None:
+    glossary = Glossary(tuple(Term(f"{name}", (), "zh") for name in ("斜边", "抛物线", "多项式")))
+    far = "讲抛物线。" + "我们今天上午先把作业做完。" * 2
+    alone = _correct(f"{far}它的鞋边", glossary)
+    said = _correct(f"{far}斜边。它的鞋边", glossary)
+    assert [change.score for change in alone.replacements] < [change.score for change in said.replacements]
+
+
+def test_a_replacement_says_how_sure_it_is() -> None:
+    (sure,) = _correct("今天学习购股定理。").replacements
+    (spelled,) = _correct("学加瓦", Glossary((Term("Java", ("加瓦",), "zh"),))).replacements
+    assert 0.99 < sure.score <= 1
+    assert spelled.score == 1
+
+
+def test_a_note_ties_two_terms_of_the_course() -> None:
+    tied = relations(
+        [Term("顶点", note="抛物线的最高处"), Term("抛物线"), Term("斜边", note="几何"), Term("中线", note="几何")]
+    )
+    assert tied.step("抛物线", "顶点") > 0 == tied.step("抛物线", "斜边")
+    assert tied.step("斜边", "中线") > 0
+
+
+@given(st.lists(st.text(alphabet="直角斜边函数", min_size=1, max_size=4), min_size=1, max_size=8, unique=True))
+def test_a_walk_between_terms_ends_somewhere(names: list[str]) -> None:
+    course = relations([Term(name) for name in names])
+    assert sum(course.step(names[0], name) for name in names) == pytest.approx(1)
 
 
 def test_near_sounds_are_folded_alike() -> None:

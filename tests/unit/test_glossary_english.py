@@ -1,8 +1,10 @@
-"""Terms of languages with spaces: spelling, aliases, nearly the same letters."""
+"""Terms of languages with spaces: spelling, aliases, nearly the same letters, the same sound."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.postprocess.glossary import correct_terms
 from pipeline.postprocess.terms import Corrected, Glossary, Term
@@ -22,10 +24,10 @@ _COURSE = Glossary(
 )
 
 
-def _correct(text: str, pause_ms: int = 0) -> Corrected:
+def _correct(text: str, glossary: Glossary = _COURSE, pause_ms: int = 0) -> Corrected:
     step_ms = 300 + pause_ms
     words = [Word(" " + word, at * step_ms, at * step_ms + 300, 0.9) for at, word in enumerate(text.split())]
-    return correct_terms(words, "en", _COURSE)
+    return correct_terms(words, "en", glossary)
 
 
 def _text(corrected: Corrected) -> str:
@@ -93,3 +95,67 @@ def test_words_keep_their_times_where_their_number_stays() -> None:
 def test_an_empty_glossary_changes_nothing() -> None:
     words = [Word(" dna", 0, 100, 0.9)]
     assert correct_terms(words, "en", Glossary.empty()) == Corrected(tuple(words))
+
+
+_MATHEMATICS = Glossary(
+    tuple(
+        Term(name, (), "en")
+        for name in (
+            "eigenvector",
+            "Hermitian matrix",
+            "Cauchy sequence",
+            "Fourier transform",
+            "perceptron",
+            "hyperparameter",
+            "basis",
+            "covariance",
+            "homeomorphism",
+            "transformer",
+            "overfitting",
+        )
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("heard", "written"),
+    [
+        ("the igen vector of", "the eigenvector of"),
+        ("a hermission matrix here", "a Hermitian matrix here"),
+        ("every coshy sequence converges", "every Cauchy sequence converges"),
+        ("a per septron learns", "a perceptron learns"),
+    ],
+)
+def test_what_sounds_like_a_term_and_is_no_word_is_written_right(heard: str, written: str) -> None:
+    corrected = _correct(heard, _MATHEMATICS)
+    assert _text(corrected) == written
+    (change,) = corrected.replacements
+    assert change.rule == "sound"
+    assert 0.84 <= change.score < 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the bases of a space",
+        "the bias is small",
+        "eigenvectors of a matrix",
+        "hyperparameters are set by hand",
+        "a covariant vector",
+        "a homomorphism of rings",
+        "they overfit using little data",
+        "transform RNN layers",
+    ],
+)
+def test_words_and_other_forms_that_sound_like_a_term_stay(text: str) -> None:
+    assert _correct(text, _MATHEMATICS).replacements == ()
+
+
+@given(
+    st.lists(
+        st.sampled_from(["igen", "vector", "hermission", "matrix", "eigenvector", "of", "the", "basis"]), max_size=8
+    )
+)
+def test_correcting_english_twice_is_correcting_once(words: list[str]) -> None:
+    once = _correct(" ".join(words), _MATHEMATICS)
+    assert correct_terms(once.words, "en", _MATHEMATICS).replacements == ()

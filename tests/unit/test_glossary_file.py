@@ -78,9 +78,10 @@ def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
         load_glossary(tmp_path / "none.csv")
 
 
-def test_the_fingerprint_follows_terms_and_aliases_but_not_order_and_notes() -> None:
+def test_the_fingerprint_follows_all_that_text_depends_on_but_not_order() -> None:
     one = _parse("斜边,写边,zh,\n斜面,,zh,\n").fingerprint
-    assert _parse("斜面,,zh,\n斜边,写边,zh,a note\n").fingerprint == one
+    assert _parse("斜面,,zh,\n斜边,写边,zh,\n").fingerprint == one
+    assert _parse("斜边,写边,zh,与斜面\n斜面,,zh,\n").fingerprint != one
     assert _parse("斜边,鞋边,zh,\n斜面,,zh,\n").fingerprint != one
     assert _parse("斜边,写边,,\n斜面,,zh,\n").fingerprint != one
 
@@ -89,3 +90,14 @@ def test_the_glossaries_of_the_lectures_are_read(shared_data: Path) -> None:
     glossary = load_glossary(shared_data / "lectures" / "glossary_physics.csv")
     assert Term("牛顿第二定律", (), "zh", "") in glossary.terms
     assert len(glossary.terms) == 13
+
+
+def test_every_bad_row_has_a_line_of_its_own() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        _parse("斜边,,zz,\n斜面,,zh,\n,购股,zh,\n斜面,别名,zh,\n")
+    lines = caught.value.reason.split("\n")
+    assert [line.split(":")[1].strip() for line in lines] == [
+        "row 2, column language",
+        "row 4, column term",
+        "row 5, column term",
+    ]

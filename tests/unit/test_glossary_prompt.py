@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.postprocess.prompt import prompt_sentence
+from pipeline.postprocess.prompt import prompt_sentence, tokens_at_most
 from pipeline.postprocess.terms import Glossary, Term
 
 
@@ -39,9 +39,19 @@ def test_another_language_or_too_little_room_gives_nothing() -> None:
     assert prompt_sentence(_glossary("机械能守恒定律"), "zh", 5) == ""
 
 
+@pytest.mark.parametrize(
+    ("title", "first"),
+    [("第三讲：勾股定理", "勾股定理"), ("三角形的面积", "直角三角形"), ("03", "抛物线"), ("", "抛物线")],
+)
+def test_where_room_is_short_the_terms_of_the_title_come_first(title: str, first: str) -> None:
+    course = _glossary("抛物线", "配方法", "直角三角形", "勾股定理", "斜边")
+    assert prompt_sentence(course, "zh", 16, title).startswith(f"本节课讲{first}")
+    assert sorted(prompt_sentence(course, "zh", 100, title)) == sorted(prompt_sentence(course, "zh", 100))
+
+
 @given(st.lists(st.text(alphabet="力能量定理", min_size=1, max_size=8), max_size=30), st.integers(0, 120))
-def test_it_never_exceeds_its_bound_and_cuts_no_term(terms: list[str], max_characters: int) -> None:
-    text = prompt_sentence(_glossary(*terms), "zh", max_characters)
-    assert len(text) <= max_characters
+def test_it_never_exceeds_its_bound_and_cuts_no_term(terms: list[str], max_tokens: int) -> None:
+    text = prompt_sentence(_glossary(*terms), "zh", max_tokens)
+    assert tokens_at_most(text) <= max_tokens
     listed = text.replace("本节课讲", "").replace("接着讲", "、").replace("和", "、").replace("。", "").split("、")
     assert not text.startswith("本节课讲") or set(listed) - {""} <= set(terms)

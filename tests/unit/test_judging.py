@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.judging import JudgeRules, Objection, judge
+from pipeline.judging import JudgeRules, Objection, _speech_until, judge
 from pipeline.values import Boundary, Segment, Slice, Span, Word
 
 RULES = JudgeRules()
@@ -251,3 +251,13 @@ def test_a_more_probable_text_meets_no_new_objection(segment: Segment, gain: flo
 @given(segments())
 def test_a_retry_is_judged_at_least_as_strictly(segment: Segment) -> None:
     assert set(objections(segment)) <= set(objections(segment, rules=RULES.for_retries()))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 90)), max_size=6),
+    st.lists(st.integers(0, 400), max_size=9).map(sorted),
+)
+def test_the_speech_until_a_time_is_what_its_spans_hold_of_it(spans: list[tuple[int, int]], times: list[int]) -> None:
+    speech = tuple(Span(start_ms, start_ms + duration_ms) for start_ms, duration_ms in spans)
+    held = [sum(max(0, min(one.end_ms, time_ms) - one.start_ms) for one in speech) for time_ms in times]
+    assert _speech_until(speech, times) == held

@@ -55,6 +55,10 @@ def observe_everything(metrics: Metrics) -> None:
     metrics.retry(RetriableError("away"), 1, 500)
     metrics.dead(a_message(), InvalidInputError("bad"))
     metrics.transcribed([a_slice(0, 1000)], [a_transcript(Outcome.FILTERED, "too fast")], 1.0)
+    metrics.stepped("int8", is_down=True)
+    metrics.bounded(4)
+    metrics.ran_out()
+    metrics.refused(256)
 
 
 def test_each_message_of_a_batch_has_waited_since_it_was_written(metrics: Metrics) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pipeline.errors import UsageError
@@ -61,8 +63,27 @@ def test_each_step_can_be_switched_off() -> None:
     assert _texts(item, options=PostprocessOptions(script="none", glossary=False, punctuation=False)) == [
         "這是購股定理"
     ]
-    assert _texts(item, options=PostprocessOptions(glossary=False)) == ["这是购股定理。"]
+    assert _texts(item, options=PostprocessOptions(glossary=False, homophones=False)) == ["这是购股定理。"]
     assert _texts(item, options=PostprocessOptions(punctuation=False)) == ["这是勾股定理"]
+
+
+def test_numbers_and_fillers_follow_their_options_and_are_accounted_for() -> None:
+    item = _slice(0, "zh", 0, [*"我我们有", "呃", *"十三厘米"])
+    plain = PostprocessOptions(homophones=False, punctuation=False)
+    assert _texts(item, options=replace(plain, numbers=False)) == ["我我们有呃十三厘米"]
+    assert _texts(item, options=plain) == ["我我们有呃13厘米"]
+    done = postprocess([item], _GLOSSARY, replace(plain, fillers="clean"))
+    assert [sentence.text for sentence in done.sentences] == ["我们有13厘米"]
+    assert [(one.start_ms, one.before, one.after, one.rule) for one in done.replacements] == [
+        (0, "我", "", "repeat"),
+        (800, "呃", "", "filler"),
+        (1000, "十三", "13", "number"),
+    ]
+
+
+def test_unknown_fillers_are_refused() -> None:
+    with pytest.raises(UsageError, match="fillers must be verbatim or clean"):
+        PostprocessOptions(fillers="none")
 
 
 def test_a_segment_without_word_times_is_kept_as_one_word() -> None:
@@ -84,9 +105,11 @@ def test_the_fingerprint_follows_the_options_and_the_version(monkeypatch: pytest
         PostprocessOptions("none"),
         PostprocessOptions(glossary=False),
         PostprocessOptions(punctuation=False),
+        PostprocessOptions(numbers=False),
+        PostprocessOptions(fillers="clean"),
     )
-    assert len({one, *(options.fingerprint for options in others)}) == 4
-    monkeypatch.setattr("pipeline.postprocess.VERSION", 2)
+    assert len({one, *(options.fingerprint for options in others)}) == 6
+    monkeypatch.setattr("pipeline.postprocess.VERSION", 99)
     assert PostprocessOptions().fingerprint != one
 
 

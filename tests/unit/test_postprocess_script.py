@@ -14,13 +14,13 @@ def _words(*texts: str) -> list[Word]:
     return [Word(text, at * 200, at * 200 + 180, 0.9) for at, text in enumerate(texts)]
 
 
-def _joined(*texts: str, language: str = "zh", script: str = "t2s") -> str:
-    return "".join(word.text for word in fold_script(_words(*texts), language, script))
+def _joined(*texts: str, language: str = "zh") -> str:
+    return "".join(word.text for word in fold_script(_words(*texts), language))
 
 
 def test_traditional_characters_are_simplified_and_words_keep_their_times() -> None:
     words = _words("物", "體", "的", "質", "量，")
-    folded = fold_script(words, "zh", "t2s")
+    folded = fold_script(words, "zh")
     assert [word.text for word in folded] == ["物", "体", "的", "质", "量，"]
     assert [(word.start_ms, word.end_ms) for word in folded] == [(word.start_ms, word.end_ms) for word in words]
 
@@ -30,13 +30,9 @@ def test_a_phrase_is_converted_as_a_whole_though_its_characters_are_words() -> N
     assert _joined("乾", "燥") == "干燥"
 
 
-def test_simplified_text_can_be_asked_for_in_traditional_characters() -> None:
-    assert _joined("体", "积", script="s2t") == "體積"
-
-
-@pytest.mark.parametrize(("language", "script"), [("en", "t2s"), ("ja", "t2s"), ("zh", "none")])
-def test_other_languages_and_the_script_none_pass_as_they_are(language: str, script: str) -> None:
-    assert _joined("體，", " ３", language=language, script=script) == "體， ３"
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_other_languages_pass_as_they_are(language: str) -> None:
+    assert _joined("體，", " ３", language=language) == "體， ３"
 
 
 def test_a_half_width_mark_in_its_own_word_becomes_full_width() -> None:
@@ -67,7 +63,7 @@ def test_spaces_around_latin_words_stay_and_those_beside_full_width_marks_vanish
 
 
 def test_a_word_that_was_only_a_space_is_dropped() -> None:
-    assert [word.text for word in fold_script(_words("好", " ", "的"), "zh", "t2s")] == ["好", "的"]
+    assert [word.text for word in fold_script(_words("好", " ", "的"), "zh")] == ["好", "的"]
 
 
 @given(st.text(alphabet="物體力 ,.?!，。Ａ3a", max_size=40))
@@ -77,8 +73,8 @@ def test_folding_marks_and_widths_keeps_the_number_of_characters(text: str) -> N
 
 @given(st.lists(st.text(alphabet="物體力 ,.?!，。Ａ3a", min_size=1, max_size=4), max_size=20))
 def test_folding_twice_is_folding_once(texts: list[str]) -> None:
-    once = fold_script(_words(*texts), "zh", "t2s")
-    twice = fold_script(once, "zh", "t2s")
+    once = fold_script(_words(*texts), "zh")
+    twice = fold_script(once, "zh")
     assert [word.text for word in twice] == [word.text for word in once]
 
 

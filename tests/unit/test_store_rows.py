@@ -39,6 +39,7 @@ from pipeline.values import (
 STORABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 TIME_MS = st.integers(0, 2**40)
 WORDS = st.builds(Word, STORABLE, TIME_MS, TIME_MS, st.floats(0, 1))
+SAID = st.builds(Word, STORABLE, TIME_MS, TIME_MS, st.floats(0, 1), st.sampled_from(["", "teacher", "speaker 2"]))
 FLOATS = st.floats(allow_nan=False)
 SEGMENTS = st.builds(
     Segment,
@@ -57,7 +58,7 @@ SENTENCES = st.builds(
     TIME_MS,
     STORABLE,
     st.sampled_from(["zh", "en"]),
-    st.lists(WORDS, max_size=3).map(tuple),
+    st.lists(SAID, max_size=3).map(tuple),
 )
 SPANS = st.builds(lambda start_ms, length_ms: Span(start_ms, start_ms + length_ms), TIME_MS, TIME_MS)
 SPAN_LISTS = st.lists(SPANS, max_size=3).map(tuple)

@@ -184,6 +184,12 @@ def test_json_has_exactly_the_stated_keys_and_is_not_escaped() -> None:
     }
 
 
+def test_json_says_who_speaks_where_speakers_were_told_apart() -> None:
+    said = Sentence(0, 900, "你好", "zh", (Word("你好", 0, 900, 0.9, "teacher"),))
+    read = json.loads(render("json", media=document(Cue(0, 900, ("你好",), "teacher"), sentences=(said,))))
+    assert [part["speaker"] for part in (*read["cues"], *read["words"])] == ["teacher", "teacher"]
+
+
 def test_json_stays_json_when_a_probability_is_not_a_number() -> None:
     sentence = Sentence(0, 9, "x", "en", (Word("x", 0, 9, float("nan")),))
     assert json.loads(render("json", media=document(sentences=(sentence,))))["words"][0]["probability"] == 0.0

@@ -19,22 +19,26 @@ from consumers.handling import Answer
 from consumers.intake import Received
 from consumers.metrics import Metrics
 from consumers.tracing import Tracing
-from consumers.transcribe import NamedEngine, TranscribeStep, batch_bound, local_engines, topics_of
+from consumers.transcribe import CountingWatch, NamedEngine, TranscribeStep, local_engines, topics_of
 from pipeline.broker import AUDIO_SLICES, SLICE_TRANSCRIPTS, Outgoing
 from pipeline.decoding import find_ffmpeg
+from pipeline.devices import Device
 from pipeline.engines.faster_whisper import FasterWhisperEngine
 from pipeline.errors import InvalidInputError, RetriableError, UsageError
+from pipeline.guarding import NO_MEMORY
 from pipeline.hearing import HearingRules, hear
 from pipeline.judging import JudgeRules
 from pipeline.media import probe
 from pipeline.messages import MediaSliced, SliceReady, SliceTranscribed, decode_transcript_topic, encode, slice_ready
-from pipeline.settings import Device, settings_from
+from pipeline.precision import Precision
+from pipeline.settings import settings_from
 from pipeline.transcription import LADDER, Decoding, Engine, Hypothesis, Request, TranscriptionOptions, transcribe
-from pipeline.values import Boundary, MediaPlan, Priority, Slice, SliceAudio, Span
+from pipeline.values import Boundary, MediaPlan, Outcome, Priority, Slice, SliceAudio, Span
 from tests.integration.speaking import LoudnessDetector, SpeakingEngine
+from tests.unit.guarded_parts import Machine
 
 OPTIONS = TranscriptionOptions(LADDER, JudgeRules())
-CPU = Device("cpu", "int8", "faster-whisper")
+CPU = Device("cpu", Precision.INT8, "faster-whisper")
 TRACEPARENT = ("traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 PYTHAGORAS = Path(__file__).parents[2] / "demo" / "pythagoras.mp4"
 
@@ -239,7 +243,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def engine_of(tmp_path: Path) -> Callable[[str], NamedEngine]:
-    return local_engines(CPU, settings_from({"LECTUREMILL_HOME": str(tmp_path)}), print)
+    return local_engines(CPU, settings_from({"LECTUREMILL_HOME": str(tmp_path)}), print, Metrics(), 8)
 
 
 def test_an_engine_is_loaded_at_its_first_use_and_kept(
@@ -267,29 +271,15 @@ def test_a_model_that_is_not_to_be_had_is_asked_for_again_and_never_a_dead_lette
     assert asked == []
 
 
-def test_the_batch_is_as_large_as_asked_and_else_as_the_device_likes() -> None:
-    assert [
-        batch_bound(None, CPU),
-        batch_bound("", Device("cuda", "float16", "faster-whisper")),
-        batch_bound("3", CPU),
-    ] == [8, 32, 3]
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "257", "many", "1.5"])
-def test_a_batch_of_no_such_size_is_wrong_usage(text: str) -> None:
-    with pytest.raises(UsageError, match="LECTUREMILL_BATCH_SLICES"):
-        batch_bound(text, CPU)
-
-
 def test_topics_are_taken_by_urgency() -> None:
     assert list(topics_of("bulk,urgent")) == [Priority.URGENT, Priority.BULK]
     with pytest.raises(UsageError, match="fast"):
         topics_of("urgent,fast")
 
 
-def test_a_real_model_gives_through_messages_what_it_gives_when_called() -> None:
-    settings = settings_from(os.environ)
-    named = local_engines(CPU, settings, print)("base")
+def test_a_real_model_gives_through_messages_what_it_gives_when_called(tmp_path: Path) -> None:
+    settings = settings_from(os.environ | {"LECTUREMILL_HOME": str(tmp_path)})
+    named = local_engines(CPU, settings, print, Metrics(), 8)("base")
     with hear("m", PYTHAGORAS, probe(PYTHAGORAS), HearingRules("zh", None), LoudnessDetector, find_ffmpeg()) as hearing:
         (audio,) = islice(hearing, 1)
     ready = slice_ready(
@@ -310,3 +300,41 @@ def test_a_real_model_gives_through_messages_what_it_gives_when_called() -> None
     assert "勾股" in made.transcript.segments[0].text
     assert replace(made.transcript, engine_ms=0) == replace(expected, engine_ms=0)
     assert made.engine == "faster-whisper base int8 cpu"
+
+
+def test_the_engine_of_a_transcript_names_the_precision_that_it_was_computed_in() -> None:
+    machine, metrics = Machine("fp16", "int8", most=4), Metrics()
+    machine.watch = CountingWatch(metrics, lambda _: None)  # type: ignore[assignment]
+    step = a_step({"base": machine.guard()}, metrics)
+    assert step.room() > 4
+    machine.free = 0.05
+    assert transcript(handled(step, a_slice(0))[0]).engine == "fused base fp16 cuda"
+    assert step.room() == 4
+    assert transcript(handled(step, a_slice(1))[0]).engine == "fused base int8 cuda"
+    value = metrics.registry.get_sample_value
+    assert value("lecturemill_precision_steps_total", {"direction": "down", "precision": "int8"}) == 1
+    assert step.room() == value("lecturemill_batch_bound_slices") == 2
+
+
+def test_what_did_not_fit_or_was_wrong_is_counted_and_said() -> None:
+    metrics, said = Metrics(), []
+    watch = CountingWatch(metrics, said.append)
+    watch.ran_out(256)
+    watch.refused(256, "faster-whisper base fp16 cuda", "other texts")
+    watch.bounded(64, "memory ran out")
+    value = metrics.registry.get_sample_value
+    assert value("lecturemill_out_of_memory_total") == 1
+    assert value("lecturemill_batch_sizes_refused_total", {"slices": "256"}) == 1
+    assert said == [
+        "out of memory with 256 slices at once",
+        "no batches of 256 (faster-whisper base fp16 cuda): other texts; run: lecturemill doctor --engine",
+        "at most 64 slices at once: memory ran out",
+    ]
+
+
+def test_a_slice_that_fails_is_a_transcript_and_no_dead_letter() -> None:
+    machine = Machine()
+    machine.engines[Precision.FP16].fits = lambda numbers: 1 not in numbers
+    answers = [transcript(one) for one in handled(a_step({"base": machine.guard()}), *map(a_slice, range(3)))]
+    assert [one.outcome for one in answers] == [Outcome.TRANSCRIBED, Outcome.FAILED, Outcome.TRANSCRIBED]
+    assert (answers[1].reason, answers[1].segments) == (NO_MEMORY, ())

@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.judging import JudgeRules
-from pipeline.transcription import LADDER, Decoding, Hypothesis, Request, TranscriptionOptions, transcribe
+from pipeline.transcription import (
+    LADDER,
+    Decoding,
+    Failed,
+    Hypothesis,
+    Request,
+    TranscriptionOptions,
+    label_of,
+    transcribe,
+)
 from pipeline.values import Boundary, Outcome, Segment, Slice, SliceAudio, SliceTranscript, Span, Word
 
 PROMPTS = {"zh": "大家好，今天我们讲勾股定理。", "en": "Hello, today we speak of the Hamiltonian."}
@@ -219,3 +228,56 @@ def test_every_slice_has_its_transcript_in_the_order_of_the_requests(
         )
     for before, after in zip(engine.batches, engine.batches[1:], strict=False):
         assert set(after) <= set(before)
+
+
+class FailingEngine(ScriptedEngine):
+    """Cannot do what the script says ``None`` of."""
+
+    def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis | Failed]:  # type: ignore[override]  # noqa: ARG002
+        rung = len(self.batches)
+        self.batches.append([request.audio.slice.index for request in requests])
+        return [self._answer_or_not(request, rung) for request in requests]
+
+    def _answer_or_not(self, request: Request, rung: int) -> Hypothesis | Failed:
+        answers = self.script[request.audio.slice.index]
+        if answers[min(rung, len(answers) - 1)] is NOTHING:
+            return Failed("no memory for it")
+        return self._answer(request, rung)
+
+
+NOTHING = Answer("nothing")
+
+
+def test_a_slice_that_cannot_be_decoded_is_failed_with_its_reason_and_tried_no_further() -> None:
+    engine = FailingEngine({0: [GOOD], 1: [NOTHING], 2: [POOR, GOOD]})
+    first, failed, last = run(engine)
+    assert engine.batches == [[0, 1, 2], [2]]
+    assert (failed.outcome, failed.reason, failed.segments) == (Outcome.FAILED, "no memory for it", ())
+    assert (failed.media_id, failed.slice_index, failed.attempts) == ("m", 1, 1)
+    assert [first.outcome, last.outcome] == [Outcome.TRANSCRIBED] * 2
+
+
+def test_a_retry_that_cannot_be_done_leaves_the_text_that_there_is() -> None:
+    (transcript,) = run(FailingEngine({0: [SKIPPING, NOTHING]}))
+    assert (text(transcript), transcript.outcome, transcript.attempts) == (SKIPPING.text, Outcome.TRANSCRIBED, 2)
+
+
+class AdaptingEngine(ScriptedEngine):
+    """Is told of each batch."""
+
+    label = "scripted fp16"
+
+    def __init__(self, script: Mapping[int, Sequence[Answer]]) -> None:
+        super().__init__(script)
+        self.settled: list[int] = []
+
+    def settle(self, slices: int, took_ms: int) -> None:
+        assert took_ms >= 0
+        self.settled.append(slices)
+
+
+def test_an_engine_that_adapts_is_told_of_each_batch_once_after_all_its_rungs() -> None:
+    engine = AdaptingEngine({0: [GOOD], 1: [POOR, GOOD]})
+    run(engine)
+    assert (engine.settled, len(engine.batches), label_of(engine)) == ([2], 2, "scripted fp16")
+    assert label_of(ScriptedEngine({})) == ""

@@ -130,6 +130,21 @@ def test_metrics_are_served_as_long_as_the_program_runs() -> None:
         httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False)
 
 
+def test_metrics_listen_at_another_address_of_the_machine_where_it_is_named() -> None:
+    port = a_free_port()
+    environment = {"LECTUREMILL_METRICS_PORT": str(port), "LECTUREMILL_METRICS_HOST": "127.0.0.2"}
+    with metrics_served(Metrics(), environment):
+        assert httpx.get(f"http://127.0.0.2:{port}/metrics", trust_env=False).is_success
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False)
+
+
+def test_an_address_of_another_machine_is_wrong_usage() -> None:
+    environment = {"LECTUREMILL_METRICS_PORT": str(a_free_port()), "LECTUREMILL_METRICS_HOST": "192.0.2.1"}
+    with pytest.raises(UsageError, match="LECTUREMILL_METRICS_HOST"), metrics_served(Metrics(), environment):
+        pass
+
+
 @pytest.mark.parametrize("environment", [{}, {"LECTUREMILL_METRICS_PORT": ""}, {"LECTUREMILL_METRICS_PORT": "0"}])
 def test_without_a_port_nothing_listens(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wiring, "start_http_server", None)

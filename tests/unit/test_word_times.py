@@ -61,7 +61,7 @@ def test_no_word_starts_before_the_first_onset(given_words: list[Word], heard: l
 @given(words, speech)
 def test_no_word_that_was_heard_ends_after_the_last_offset(given_words: list[Word], heard: list[Span]) -> None:
     for word in snap_words(given_words, heard):
-        assert not heard or word.end_ms <= max(word.start_ms, heard[-1].end_ms - OFFSET_LATE_MS)
+        assert not heard or word.end_ms <= max(word.start_ms, heard[-1].start_ms, heard[-1].end_ms - OFFSET_LATE_MS)
 
 
 def test_a_pause_goes_to_the_boundary_nearest_to_it() -> None:
@@ -74,7 +74,43 @@ def test_a_pause_goes_to_the_boundary_nearest_to_it() -> None:
 
 def test_a_pause_prefers_a_boundary_with_a_mark() -> None:
     given_words = said(("one.", 0, 1_000), (" two", 1_000, 1_100), (" three", 1_500, 2_000))
-    assert spans_of(snap_words(given_words, [Span(20, 1_130), Span(1_420, 2_030)]))[1] == (1_400, 1_400)
+    assert spans_of(snap_words(given_words, [Span(20, 1_130), Span(1_420, 2_030)]))[1] == (1_400, 1_500)
+
+
+def test_a_word_drawn_over_a_pause_is_said_after_it() -> None:
+    """As the alignment does it: the word before ends early, and the next one fills the silence."""
+    given_words = said(
+        ("the", 0, 1_000), (" exhibition", 1_000, 1_700), (" in", 1_700, 2_420), (" being", 2_420, 3_000)
+    )
+    snapped = snap_words(given_words, [Span(20, 1_980), Span(2_360, 3_030)])
+    assert spans_of(snapped)[1:3] == [(1_000, 1_950), (2_340, 2_420)]
+
+
+def test_a_word_with_a_mark_behind_it_is_said_before_the_pause_that_it_is_drawn_over() -> None:
+    given_words = said(("in", 0, 1_000), (" 1462,", 1_000, 2_420), (" imitates", 2_420, 3_000))
+    snapped = snap_words(given_words, [Span(20, 1_930), Span(2_360, 3_030)])
+    assert spans_of(snapped)[1:] == [(1_000, 1_900), (2_340, 3_000)]
+
+
+def test_a_digit_without_time_shares_that_of_the_word_before_it() -> None:
+    given_words = said(("等于", 0, 400), ("3", 400, 600), (".", 600, 600), ("14", 600, 600), ("米", 600, 800))
+    assert spans_of(snap_words(given_words, [Span(20, 830)])) == [
+        (0, 400),
+        (400, 450),
+        (450, 500),
+        (500, 600),
+        (600, 800),
+    ]
+
+
+@given(words, speech)
+def test_a_word_is_left_without_time_only_where_no_word_beside_it_has_any(
+    given_words: list[Word], heard: list[Span]
+) -> None:
+    snapped = snap_words(given_words, heard)
+    for before, after in pairwise(snapped) if heard else ():
+        lengths = [before.end_ms - before.start_ms, after.end_ms - after.start_ms]
+        assert before.end_ms < after.start_ms or all(lengths) or max(lengths) < len(before.text + after.text) * 30
 
 
 def test_a_pause_far_from_every_boundary_moves_no_word() -> None:

@@ -1,0 +1,233 @@
+"""Spoken Chinese numbers in digits, where a reader of subtitles wants them; everything else stays as it was said.
+
+The rules follow GB/T 15835-2011 (General rules for writing numerals in publications): digits for measures,
+dates, times, percentages, decimals and counts from ten on, and for all that stands beside a mathematical sign;
+characters for counts below ten, approximate numbers (三五个, 十几), fractions, set phrases and names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from pipeline.postprocess.chinese_numerals import DIGIT, NUMERAL, digit_by_digit, in_digits, value_of
+from pipeline.postprocess.lexicon import load_lexicon
+from pipeline.postprocess.rewriting import Edit, without_overlaps
+
+RULE = "number"
+LEAST_COUNT = 10
+"""Counts and ordinals below it stay in characters."""
+
+
+def _listed(words: str) -> tuple[str, ...]:
+    return tuple(sorted(words.split(), key=len, reverse=True))
+
+
+UNITS = _listed(
+    "毫米 厘米 分米 千米 公里 海里 微米 纳米 米 平方米 平方厘米 平方千米 立方米 立方厘米 公顷 毫克 千克 公斤 克 吨 "
+    "毫升 升 毫秒 微秒 秒 秒钟 分钟 小时 摄氏度 度 牛顿 焦耳 千焦 瓦特 瓦 千瓦 千瓦时 伏特 伏 安培 毫安 欧姆 欧 "
+    "赫兹 千赫 兆赫 帕斯卡 帕 "
+    "摩尔 卡路里 大气压 光年 像素 字节 比特 兆 世纪 摄氏 美元 欧元 英镑 日元 港元 人民币"
+)
+"""Whatever number they have is a measure. A 度 or 克 that one of them is (一度) is not: see ``_SET_PHRASES``."""
+MEASURE_WORDS = _listed(
+    "个 位 名 人 条 张 本 件 只 头 匹 辆 架 台 座 栋 间 家 所 棵 株 朵 颗 粒 块 片 层 份 套 双 对 副 支 枝 "
+    "根 把 道 题 页 章 节 行 列 段 句 字 遍 次 回 趟 场 届 期 号 班 组 队 排 年 天 日 月 周 岁 分 元 角 倍 "
+    "步 种 类 项 点 级 阶 代 集 部 册 卷 首 篇 门 课 学时 课时 节课 例 户 亩 斤 两 里 寸 尺 丈 箱 包 瓶 杯 "
+    "碗 盒 袋 桶 滴 笔 轮 样 艘 枚 顿 幅 面 圈 声 万 亿 年代 维 位数 边形 面体 进制"
+)
+"""What may follow a number inside one word of the dictionary (二十个, 十二月)."""
+
+_COUNT = f"{NUMERAL}+"
+_SMALL = "[零一二三四五六七八九十]{1,3}"
+_DAYTIME = "凌晨|早上|早晨|清晨|上午|中午|下午|傍晚|晚上|今晚|夜里"
+_DATE = re.compile(
+    f"(?P<month>{_SMALL})月(?P<day>{_SMALL})(?=[日号])|(?P<alone>{_SMALL})(?=月份)|(?<=年)(?P<after>{_SMALL})(?=月)"
+)
+_YEAR = re.compile(f"(?P<full>{DIGIT}{{4}}|[零〇九]{DIGIT})(?=年(?!级|代|龄))")
+_TIME = re.compile(
+    f"(?P<daytime>{_DAYTIME})?(?P<hour>{_SMALL})点(?:(?P<minute>零?{_SMALL})(?P<unit>分(?!之|钟))?|(?=(?P<round>[整半钟]|一刻|三刻))|)"
+)
+_PERCENT = re.compile(rf"百分之(?P<number>{NUMERAL}+(?:点{DIGIT}+)?|\d+(?:\.\d+)?)")
+_DECIMAL = re.compile(f"(?<![第这那哪有几])(?P<whole>{_COUNT})点(?P<part>{DIGIT}+)(?![十百千分])")
+_RATIO = re.compile(f"({_COUNT})比({_COUNT})")
+_ANY_COUNT = re.compile(_COUNT)
+_UNIT = re.compile("|".join(UNITS))
+_SIGN_BEFORE = re.compile("(?:加上?|减去?|乘以?|除以?|乘上|等于|大于|小于|约为|负|根号|[=+×÷<>])$")
+_NO_SIGN = re.compile("(?:增|参|更|附|添|追|强|施|外|倍|冗|消|删|开|清|相|自|搭)[加减乘除]$")
+_SIGN_AFTER = re.compile(
+    "(?:的(?:平方|立方|[二三四五六七八九n]次方|相反数|倒数|绝对值|阶乘)|加上?|减去?|乘以?|除以?|等于|大于|小于|[=+×÷<>])"
+)
+_RELATION_AFTER = re.compile("次方(?!程)|[乘除]以|[等大小]于")
+_ABOUT_BEFORE = re.compile("[几数上近好分之余多]$")
+_ABOUT_AFTER = re.compile("[几多余来数]|分之|把(?!握)|成[^为]|\\d")
+_SET_PHRASES = re.compile(
+    "(?<![一二三四五六七八九百])十分(?!之?钟|以|米|的?[满得扣])|[万千]分之|一[度克]|三心二意|一千零一夜|十一(?=黄金周|国庆|长假|假期)|双十一|十二生肖|十二时辰|二十四(?=节气|史|孝)|"
+    "三十六计|七十二变|十三经|十八(?=般|大|罗汉|层地狱)|一百单八将|十万个为什么|百年|十字|二百五|"
+    "十位(?=[数上的])|一点一[滴点]|一点半点|五十步笑百步|十有八九|二十八宿|八十天环游"
+)
+MEASURED = re.compile(rf"(?:{NUMERAL}|\d)+(?:{'|'.join(sorted({*UNITS, *MEASURE_WORDS}, key=len, reverse=True))})?")
+"""A number with what it counts in."""
+_MARKS = re.compile("[^\u3400-\u9fff]+")
+
+
+def chinese_edits(text: str, protected: Sequence[tuple[int, int]] = ()) -> list[Edit]:
+    """What changes in the joined words of a Chinese run. ``protected`` spans (the terms of a course) do not.
+
+    >>> [edit.text for edit in chinese_edits("二零二四年三月五日，十三的平方等于一百六十九。")]
+    ['2024', '3月5', '13', '169']
+    >>> chinese_edits("一元二次方程有两个根，三心二意十分不好。")
+    []
+    """
+    if not _ANY_COUNT.search(text):
+        return []
+    fixed = [*protected, *(found.span() for found in _SET_PHRASES.finditer(text))]
+    edits: list[Edit] = []
+    for find in _FINDERS:
+        for edit in find(text):
+            if not _touches(edit.start, edit.end, fixed):
+                edits.append(edit)
+                fixed.append((edit.start, edit.end))
+    return without_overlaps([*edits, *_range_starts(text, edits, fixed)])
+
+
+def _touches(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(start < last and first < end for first, last in spans)
+
+
+def _dates(text: str) -> Iterator[Edit]:
+    for found in _DATE.finditer(text):
+        month, day = value_of(found["month"] or found["alone"] or found["after"]), value_of(found["day"] or "一")
+        if month and day and month <= 12 and day <= 31 and not text[: found.start()].endswith(("正", "第")):
+            yield Edit(*found.span(), f"{month}月{day}" if found["day"] else str(month), RULE)
+
+
+def _years(text: str) -> Iterator[Edit]:
+    for found in _YEAR.finditer(text):
+        if not re.search(f"{NUMERAL}$", text[: found.start()]):
+            yield Edit(*found.span(), digit_by_digit(found["full"]), RULE)
+
+
+def _times(text: str) -> Iterator[Edit]:
+    """An hour alone is none (两点 are two points) but after a part of the day."""
+    for found in _TIME.finditer(text):
+        hour, minute = value_of(found["hour"]), value_of((found["minute"] or "零").lstrip("零") or "零")
+        is_time = found["daytime"] or found["round"] or found["unit"] or "十" in (found["minute"] or "")
+        if not is_time or hour is None or minute is None or hour > 24 or minute > 59:
+            continue
+        start = found.start("hour")
+        if not text[:start].endswith(("第", "这", "那", "几", "差")):
+            written = f"{hour}点" + (f"{minute:02}" if found["minute"] else "") + (found["unit"] or "")
+            yield Edit(start, found.end(), written, RULE)
+
+
+def _percentages(text: str) -> Iterator[Edit]:
+    for found in _PERCENT.finditer(text):
+        number = found["number"]
+        written = number if number[0].isdecimal() else "100" if number == "百" else _decimal(number)
+        if written and not re.match("[点秒里几多]", text[found.end() : found.end() + 1]):
+            yield Edit(*found.span(), f"{written}%", RULE)
+
+
+def _ratios(text: str) -> Iterator[Edit]:
+    for found in _RATIO.finditer(text):
+        left, right = value_of(found[1]), value_of(found[2])
+        if left is not None and right is not None and max(left, right) >= LEAST_COUNT:
+            yield Edit(*found.span(), f"{in_digits(left)}比{in_digits(right)}", RULE)
+
+
+def _decimals(text: str) -> Iterator[Edit]:
+    for found in _DECIMAL.finditer(text):
+        written = _decimal(found.group())
+        counted = text[found.end() : found.end() + 1]
+        if written and counted not in ("个", "种", "条") and not _is_inside_word(text, *found.span()):
+            yield Edit(*found.span(), written, RULE)
+
+
+def _decimal(numeral: str) -> str:
+    whole, point, part = numeral.partition("点")
+    value = value_of(whole)
+    return "" if value is None else f"{value}.{digit_by_digit(part)}" if point else in_digits(value)
+
+
+def _counts(text: str) -> Iterator[Edit]:
+    for found in _ANY_COUNT.finditer(text):
+        start, end = found.span()
+        before, value = text[max(0, start - 4) : start], value_of(found.group())
+        if value is None:
+            if (written := _spelled_out(found.group(), before)) and not _is_inside_word(text, start, end):
+                yield Edit(start, end, written, RULE)
+        elif not _is_about(text, start, end) and _wants_digits(text, start, end, value, before):
+            yield Edit(start, end, in_digits(value), RULE)
+
+
+def _spelled_out(numeral: str, before: str) -> str:
+    """Rooms, years and telephone numbers are said digit by digit, with a zero or at length."""
+    is_spelled = re.fullmatch("[幺零〇一二三四五六七八九]{3,}", numeral) and (
+        len(numeral) >= 7 or re.search("[零〇]", numeral)
+    )
+    return digit_by_digit(numeral) if is_spelled and not before.endswith(("点", "第")) else ""
+
+
+def _is_about(text: str, start: int, end: int) -> bool:
+    return bool(_ABOUT_BEFORE.search(text[max(0, start - 2) : start]) or _ABOUT_AFTER.match(text, end))
+
+
+def _wants_digits(text: str, start: int, end: int, value: int, before: str) -> bool:
+    unit = _UNIT.match(text, end)
+    if unit and not before.endswith("第"):
+        is_shortened = re.match(DIGIT, text[unit.end() : unit.end() + 1])  # 一米八
+        return not is_shortened and not _is_inside_word(text, start, end)
+    if _RELATION_AFTER.match(text, end):
+        return not _is_inside_word(text[:end], start, end)
+    if (_SIGN_BEFORE.search(before) and not _NO_SIGN.search(before)) or _SIGN_AFTER.match(text, end):
+        return not _is_inside_word(text, start, end)
+    is_single_ten = end - start == 1
+    return (
+        value >= LEAST_COUNT
+        and not (is_single_ten and _stands_bare(text, end))
+        and not _is_inside_word(text, start, end)
+    )
+
+
+def _stands_bare(text: str, end: int) -> bool:
+    return not text.startswith(MEASURE_WORDS, end)
+
+
+def _is_inside_word(text: str, start: int, end: int) -> bool:
+    """Whether a word of the dictionary holds more than the number and what it counts (十字, 九牛一毛)."""
+    left = max((found.end() for found in _MARKS.finditer(text, max(0, start - 20), start)), default=max(0, start - 20))
+    right = next((found.start() for found in _MARKS.finditer(text, end, end + 20)), min(len(text), end + 20))
+    at = left
+    for word in load_lexicon().cut(text[left:right]):
+        first, at = at, at + len(word)
+        if first < start < at and not word.startswith(("第", "约", "负")):
+            return True
+        if first < end < at:
+            tail = text[end:at]
+            return tail not in MEASURE_WORDS and tail not in UNITS
+    return False
+
+
+def _range_starts(text: str, edits: Sequence[Edit], fixed: Sequence[tuple[int, int]]) -> Iterator[Edit]:
+    """三到五厘米: the first number of a range is written as the second."""
+    for edit in edits:
+        found = re.search(f"({_COUNT})[到至]$", text[max(0, edit.start - 12) : edit.start])
+        if not found or not text[edit.start :].startswith(tuple("一二两三四五六七八九十")):
+            continue
+        start = max(0, edit.start - 12) + found.start(1)
+        value, span = value_of(found[1]), (start, start + len(found[1]))
+        if value is not None and not _touches(*span, fixed) and not _is_about(text, *span):
+            yield Edit(*span, in_digits(value), RULE)
+
+
+_FINDERS: tuple[Callable[[str], Iterator[Edit]], ...] = (
+    _years,
+    _dates,
+    _times,
+    _percentages,
+    _ratios,
+    _decimals,
+    _counts,
+)
+"""In this order: what an earlier one takes, a later one leaves alone."""

@@ -1,0 +1,208 @@
+"""Spoken English numbers in digits, where a reader of subtitles wants them; everything else stays as it was said.
+
+Numbers from eleven on in digits, one to ten in words (Netflix Timed Text Style Guide, English; BBC Subtitle
+Guidelines), but in digits with a unit, a per cent, a sum of money, a decimal point, a sign or a label (chapter six).
+A number that begins a sentence stays in words, and so do fractions and names (the Thirty Years' War).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pipeline.postprocess.english_numerals import (
+    NUMBER_WORDS,
+    ONES,
+    ORDINALS,
+    SMALL,
+    english_value,
+    in_english_digits,
+    ordinal_in_digits,
+)
+from pipeline.postprocess.rewriting import Edit, without_overlaps
+
+RULE = "number"
+LEAST_COUNT = 11
+
+_MONTHS = "january february march april may june july august september october november december"
+_WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
+_ORDINAL = "|".join(sorted(ORDINALS, key=len, reverse=True))
+_TOKEN = rf"(?:hundred|thousand|[mbtr]+illion) and(?= (?:{'|'.join(SMALL)})\b)|{_WORD}"
+_NUMBER = rf"\b(?:{_TOKEN})(?:[ -](?:{_TOKEN}))*\b"
+_ANY_NUMBER = re.compile(
+    rf"(?P<number>{_NUMBER})(?: point (?P<part>(?:{'|'.join(ONES[:10])}|oh)(?: (?:{'|'.join(ONES[:10])}|oh))*)\b)?"
+    rf"(?:[ -](?P<ordinal>{_ORDINAL})\b)?",
+    re.IGNORECASE,
+)
+_LONE_ORDINAL = re.compile(rf"\b(?P<ordinal>{_ORDINAL})\b", re.IGNORECASE)
+_MONTH_BEFORE = re.compile(rf"\b(?:{_MONTHS.replace(' ', '|')})(?: the)? $", re.IGNORECASE)
+_MONTH_AFTER = re.compile(rf" (?:of )?(?:{_MONTHS.replace(' ', '|')})\b", re.IGNORECASE)
+_YEAR_BEFORE = re.compile(
+    rf"\b(?:in|since|year|until|till|before|after|about|around|of|by|from|to|and|{_MONTHS.replace(' ', '|')}"
+    rf"|(?:{_ORDINAL}|\d+(?:st|nd|rd|th)|\d{{1,2}}(?=,)),?) $",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(r"(?P<century>[a-z]+)[ -](?:(?P<rest>[a-z]+(?:[ -][a-z]+)?)|(?P<hundred>hundred))$")
+LABEL = re.compile(
+    r"\b(?:chapters?|pages?|figures?|fig\.|equations?|sections?|problems?|exercises?|lectures?|lessons?|units?|"
+    r"questions?|tables?|theorems?|volumes?|rooms?|versions?|slides?|parts?|steps?|grades?) $",
+    re.IGNORECASE,
+)
+_SIGN_BEFORE = re.compile(
+    r"\b(?:plus|minus|equals|(?:divided|multiplied) by|to the power of|equal to) $", re.IGNORECASE
+)
+_SIGN_AFTER = re.compile(r" (?:plus|minus|squared|cubed|divided by|multiplied by)\b")
+UNIT = re.compile(
+    r"[ -](?:(?:kilo|milli|centi|nano|micro|square |cubic )?(?:met(?:er|re)|gram|lit(?:er|re)|second|watt|volt|joule|"
+    r"newton|hertz|amp|pascal|byte|bit|mole)s?|degrees?|miles? per hour|kg|km|cm|mm|bits?|megabytes?|gigabytes?)\b"
+)
+_AFTER = re.compile(
+    r" (?P<percent>percent|per cent)\b| (?P<money>dollars?|euros?)\b(?: and (?P<cents>[a-z -]+?) cents?\b)?"
+)
+_CLOCK = re.compile(
+    rf"\b(?P<hour>{'|'.join(ONES[1:13])}) "
+    rf"(?P<minute>(?:oh )?(?:{_WORD})(?:[ -](?:{'|'.join(ONES[1:10])}))?)? ?(?=[ap]\.?m\b)",
+    re.IGNORECASE,
+)
+_DIGIT_PERCENT = re.compile(r"(?<![\d.,$€])\d+(?:[.,]\d+)*(?P<word> per ?cent)\b", re.IGNORECASE)
+_COUNTED = f"(?:{UNIT.pattern}|{re.sub('[?]P<[a-z]+>', '?:', _AFTER.pattern)})"
+MEASURED = re.compile(rf"{_NUMBER}{_COUNTED}?|\d{_COUNTED}")
+"""A number in words with its unit, or the end of one in digits with its."""
+_LEAVES_WORDS = re.compile(
+    r"[ -](?:half|halves|thirds?|quarters?|fifths?|sixths?|eighths?|tenths?|something|odd|[a-z]+ties)\b"
+    rf"| and (?:{_ORDINAL})\b"
+)
+_RANGE = re.compile(rf"(?P<first>{_NUMBER})(?: (?:to|through)|-to-?) ?$", re.IGNORECASE)
+_RANGE_END = re.compile(rf" (?:to|through) (?P<last>{_NUMBER})", re.IGNORECASE)
+_SIGNS = {"dollar": "$", "dollars": "$", "euro": "€", "euros": "€"}
+
+
+def english_edits(text: str, protected: Sequence[tuple[int, int]] = ()) -> list[Edit]:
+    """What changes in the joined words of an English run. ``protected`` spans (the terms of a course) do not.
+
+    >>> [edit.text for edit in english_edits("It has twenty five pages, one thousand two hundred grams, two percent.")]
+    ['25', '1,200', '2%']
+    >>> english_edits("One of the three has two thirds.")
+    []
+    """
+    found = [*_clocks(text), *_percents(text), *_numbers(text), *_dated(text)]
+    free = without_overlaps([edit for edit in found if not _touches(edit, protected)])
+    ends = [edit for edit in _ranges(text, free) if not _touches(edit, [*protected, *((e.start, e.end) for e in free)])]
+    return without_overlaps([*free, *ends])
+
+
+def _touches(edit: Edit, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(edit.start < last and first < edit.end for first, last in spans)
+
+
+def _numbers(text: str) -> Iterator[Edit]:
+    for found in _ANY_NUMBER.finditer(text):
+        start, end = found.span()
+        before, value = text[max(0, start - 24) : start], english_value(found["number"])
+        if _is_name(found.group(), before) or _LEAVES_WORDS.match(text, end) or before.endswith((" a ", "-")):
+            continue
+        if found["ordinal"]:
+            yield from _compound_ordinal(found, value)
+        elif found["part"]:
+            yield from [] if value is None else [_with_unit(text, start, end, _decimal(value, found["part"]))]
+        elif value is None:
+            yield from _year(text, start, end, before)
+        elif _SIGN_AFTER.match(text, end) or not _begins_sentence(before):
+            yield from _written(text, start, end, value, before)
+
+
+def _written(text: str, start: int, end: int, value: int, before: str) -> Iterator[Edit]:
+    if value >= LEAST_COUNT or _AFTER.match(text, end) or _is_measured(text, end, before):
+        yield _with_unit(text, start, end, in_english_digits(value))
+
+
+def _with_unit(text: str, start: int, end: int, number: str) -> Edit:
+    """The number with the sign of what it counts, where it is a share or money."""
+    after = _AFTER.match(text, end)
+    if after and after["percent"]:
+        return Edit(start, after.end(), f"{number}%", RULE)
+    if after and (written := _money(number, after)):
+        return Edit(start, after.end(), written, RULE)
+    return Edit(start, end, number, RULE)
+
+
+def _is_measured(text: str, end: int, before: str) -> bool:
+    if LABEL.search(before) or _SIGN_BEFORE.search(before):
+        return True
+    return bool(UNIT.match(text, end) or _SIGN_AFTER.match(text, end))
+
+
+def _money(number: str, after: re.Match[str]) -> str:
+    cents = english_value(after["cents"]) if after["cents"] else 0
+    if cents is None or cents > 99:
+        return ""
+    return _SIGNS[after["money"]] + number + (f".{cents:02}" if cents else "")
+
+
+def _decimal(value: int, part: str) -> str:
+    digits = "".join("0" if word == "oh" else str(SMALL[word]) for word in part.lower().split())
+    return f"{value:,}.{digits}"
+
+
+def _compound_ordinal(found: re.Match[str], value: int | None) -> Iterator[Edit]:
+    """twenty-first, one hundred and third; not the second half of ten seconds' worth of anything else."""
+    last = ORDINALS[found["ordinal"].lower()]
+    if value is not None and value >= 20 and value % 10 == 0 and last < 10:
+        yield Edit(*found.span(), ordinal_in_digits(value + last), RULE)
+
+
+def _dated(text: str) -> Iterator[Edit]:
+    """Ordinals from the eleventh on, and those of a day."""
+    for found in _LONE_ORDINAL.finditer(text):
+        start, end = found.span()
+        before, value = text[max(0, start - 24) : start], ORDINALS[found["ordinal"].lower()]
+        is_day = value <= 31 and (
+            _MONTH_BEFORE.search(before) or (_MONTH_AFTER.match(text, end) and before.endswith("the "))
+        )
+        is_fraction = re.search(rf"\b(?:{_WORD}|a)[ -]$", before, re.IGNORECASE)
+        if (is_day or (value >= LEAST_COUNT and not is_fraction)) and not _is_name(found.group(), before):
+            yield Edit(start, end, ordinal_in_digits(value), RULE)
+
+
+def _year(text: str, start: int, end: int, before: str) -> Iterator[Edit]:
+    """fourteen sixty-two, twenty twenty-four, nineteen hundred: only where a year is meant."""
+    found = _YEAR.match(text[start:end].lower())
+    if not found or not _YEAR_BEFORE.search(before):
+        return
+    century = SMALL.get(found["century"], 0)
+    rest = 0 if found["hundred"] else english_value(found["rest"])
+    if 11 <= century <= 20 and rest is not None and (found["hundred"] or 10 <= rest <= 99):
+        yield Edit(start, end, f"{century}{rest:02}", RULE)
+
+
+def _clocks(text: str) -> Iterator[Edit]:
+    for found in _CLOCK.finditer(text):
+        minute = english_value(re.sub(r"^oh ", "", found["minute"])) if found["minute"] else None
+        if found["minute"] and (minute is None or minute > 59):
+            continue
+        hour = str(SMALL[found["hour"].lower()])
+        yield Edit(*found.span(), f"{hour}:{minute:02} " if minute is not None else f"{hour} ", RULE)
+
+
+def _percents(text: str) -> Iterator[Edit]:
+    for found in _DIGIT_PERCENT.finditer(text):
+        yield Edit(*found.span("word"), "%", RULE)
+
+
+def _ranges(text: str, edits: Sequence[Edit]) -> Iterator[Edit]:
+    """The other end of a range is written as this one."""
+    for edit in edits:
+        first = _RANGE.search(text, max(0, edit.start - 40), edit.start)
+        last = _RANGE_END.match(text, edit.end)
+        for found, name in ((first, "first"), (last, "last")):
+            value = english_value(found[name]) if found else None
+            if found and value is not None and not _is_name(found[name], text[: found.start(name)]):
+                yield Edit(*found.span(name), in_english_digits(value), RULE)
+
+
+def _begins_sentence(before: str) -> bool:
+    return not before.strip() or before.rstrip().endswith((".", "?", "!"))
+
+
+def _is_name(words: str, before: str) -> bool:
+    return words[0].isupper() and not _begins_sentence(before)

@@ -1,0 +1,111 @@
+"""Learn the mark models: ``python -m training.train ARRAYS OUT``. Half an hour on two processor cores."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from training.channel import COLON, COMMA, END, EXCLAMATION, LIST, QUESTION, SEMICOLON, hear
+from training.network import PAIR_BUCKETS, MarkNetwork, export
+
+WINDOW, BATCH = 256, 24
+PEAK_RATE = 2e-3
+STEPS = {"zh": 3600, "en": 900}
+DROP = {"zh": 0.15, "en": 0.3}
+"""English has less text to learn from, so it is learnt for a shorter time and with more left out."""
+CLASSES = {
+    "zh": (0, COMMA, LIST, END, QUESTION, EXCLAMATION, COLON, SEMICOLON),
+    "en": (0, COMMA, COLON, END, QUESTION, EXCLAMATION, SEMICOLON),
+}
+"""The classes of the channel in the order of the model's own."""
+
+
+class Stream:
+    """One part of the corpus end to end on the device; windows are cut out of it at random."""
+
+    def __init__(self, arrays: np.lib.npyio.NpzFile, part: str, language: str, device: str) -> None:
+        order = torch.tensor(CLASSES[language], device=device)
+        self.ids = torch.tensor(arrays[f"{part}_ids"], device=device).long()
+        self.labels = order[torch.tensor(arrays[f"{part}_labels"], device=device).long()]
+        shapes = torch.tensor(arrays[f"{part}_shapes"], device=device).long()
+        self.endings, self.capitals = shapes[:, 1], shapes[:, 2]
+
+    def windows(self, count: int) -> tuple[Tensor, ...]:
+        starts = torch.randint(0, len(self.ids) - WINDOW, (count, 1), device=self.ids.device)
+        return self.at(starts + torch.arange(WINDOW, device=self.ids.device)[None])
+
+    def at(self, places: Tensor) -> tuple[Tensor, ...]:
+        return self.ids[places], self.labels[places], self.endings[places], self.capitals[places]
+
+
+def scores(
+    network: MarkNetwork, batch: tuple[Tensor, ...], known: dict[str, Tensor], language: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(scores, wanted classes of the model, Whisper's marks as heard)."""
+    ids, labels, endings, capitals = batch
+    heard = hear(ids, labels, capitals, known["homophones"], known["openers"], language == "zh")
+    order = torch.tensor(CLASSES[language], device=ids.device)
+    wanted = (labels[..., None] == order).float().argmax(-1)
+    given = network(heard.ids, endings, heard.pauses_ms, heard.stretch, heard.marks, heard.capitals)
+    return given, wanted, heard.marks
+
+
+def f1(given: Tensor, wanted: Tensor) -> float:
+    """Over the two classes that the benchmark knows, end and comma; both tensors hold classes of the channel."""
+    fold = torch.tensor([0, 1, 1, 2, 2, 2, 1, 1], device=given.device)
+    a, b = fold[given], fold[wanted]
+    right = ((a == b) & (a > 0)).sum()
+    return float(2 * right / ((a > 0).sum() + (b > 0).sum()))
+
+
+def learn(arrays: np.lib.npyio.NpzFile, language: str, steps: int, device: str) -> MarkNetwork:
+    torch.manual_seed(7)
+    prose, spoken, held = (Stream(arrays, part, language, device) for part in ("train", "spoken", "held"))
+    known = {name: torch.tensor(arrays[name], device=device) for name in ("homophones", "openers")}
+    order = torch.tensor(CLASSES[language], device=device)
+    network = MarkNetwork(len(arrays["units"]), PAIR_BUCKETS[language], len(order), DROP[language]).to(device)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=PEAK_RATE, weight_decay=0.02, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, PEAK_RATE, total_steps=steps, pct_start=0.1)
+    for step in range(steps):
+        network.train()
+        batch = tuple(
+            torch.cat(both) for both in zip(prose.windows(BATCH * 2 // 3), spoken.windows(BATCH // 3), strict=True)
+        )
+        with torch.autocast(device, torch.bfloat16):
+            given, wanted, _ = scores(network, batch, known, language)
+        loss = torch.nn.functional.cross_entropy(given.float().flatten(0, 1), wanted.flatten())
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+        if step % (steps // 8) == 0 or step == steps - 1:
+            network.eval()
+            with torch.no_grad():
+                batch = held.windows(100)
+                given, wanted, whisper = scores(network, batch, known, language)
+                own = f1(order[given.argmax(-1)], order[wanted]), f1(whisper, order[wanted])
+                print(f"{language} step {step} loss {float(loss):.4f} held-out F1 {own[0]:.4f}, Whisper's {own[1]:.4f}")
+    return network
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    parser.add_argument("arrays", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--language", choices=("zh", "en"))
+    arguments = parser.parse_args()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    for language in [arguments.language] if arguments.language else ["zh", "en"]:
+        arrays = np.load(arguments.arrays / f"{language}.npz")
+        network = learn(arrays, language, STEPS[language], device)
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(arguments.out / f"marks.{language}.npz", **export(network.eval(), arrays["units"]))
+
+
+if __name__ == "__main__":
+    main()
