@@ -19,7 +19,7 @@ from pipeline.word_times import snap_words
 LEGEND = """× is times real time at the best of the batch sizes tried. Error: characters (zh) or words (en) against the
 references. Differs: the same between its text and that of ours (reference), where that was measured, else ours. Word
 start: distance of the start of each reference sentence from that of the word that holds its first token; in the line:
-after its step 4a. Memory: the most in use meanwhile, less what was in use before the system was loaded."""
+after its step 6. Memory: the most in use meanwhile, less what was in use before the system was loaded."""
 
 
 def judged(heard: Sequence[Heard], lectures: Sequence[Lecture]) -> dict[str, Score]:
@@ -99,7 +99,7 @@ def _starts(scores: Mapping[str, Score]) -> dict[str, float]:
 
 
 def _snapped(one: Loaded) -> list[Heard]:
-    """With the word times that the line makes of them (step 4a, ``pipeline.word_times``)."""
+    """With the word times that the line makes of them (step 6, ``pipeline.word_times``)."""
     return [
         replace(heard, words=tuple(_timed(word) for word in snap_words(_words(heard), request.audio.slice.speech)))
         for heard, request in zip(one.heard, one.slices, strict=False)

@@ -17,9 +17,6 @@ import numpy as np
 
 from pipeline.engines.whisper_weights import WhisperWeights
 
-H200_OPERATIONS_PER_S = 989e12
-H200_BYTES_PER_S = 4.8e12
-"""Dense half precision and memory by NVIDIA's data sheet of the H200 SXM; no program reaches either."""
 _SECONDS = 0.5
 
 

@@ -1,1 +1,1 @@
-"""The Kafka programs of the line. Only ``loop.py`` will know Kafka; the steps they call live in ``pipeline``."""
+"""The Kafka programs of the line. Only ``loop.py`` with its parts knows Kafka; the steps live in ``pipeline``."""

@@ -1,4 +1,4 @@
-"""Step 2, slice: blocks of audio in, slices with their samples out, in bounded memory.
+"""Step 4, cutting: blocks of audio in, slices with their samples out, in bounded memory.
 
 The detector hears each block once; the audio is kept only as long as a pending slice may need it (about a minute at
 most), so a 10-hour file takes no more memory than a short one.

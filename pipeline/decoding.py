@@ -1,4 +1,4 @@
-"""Step 1, the decoder edge: any audio track as 16 kHz mono on the media clock, streamed from an ffmpeg child.
+"""Step 2, decode: any audio track as 16 kHz mono on the media clock, streamed from an ffmpeg child.
 
 ffmpeg decodes and resamples the one track, keeps its time stamps (``-copyts``) and writes PCM to a pipe in
 NUT, a container with a time stamp on every frame. ``pipeline.media_clock`` puts the frames in their places.

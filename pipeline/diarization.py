@@ -1,4 +1,4 @@
-"""Step 4c, speakers: the voices of all slices of a media, brought together by how they sound.
+"""Step 6, speakers: the voices of all slices of a media, brought together by how they sound.
 
 Each run of talk has an embedding, a vector that is alike for one person and unlike for two. Runs long enough to be
 sure of are joined into speakers by centroid linkage; the short ones go to the speaker whose voice is nearest, in sound

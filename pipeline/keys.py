@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # engines are loaded where neither ffmpeg nor the post-proces
 LINE_VERSION = 3
 """Raised when a step changes what it makes from the same input, so that finished media are made anew."""
 
-ENGINE_REVISIONS = {"faster-whisper": 2, "fused": 2}
+ENGINE_REVISIONS = {"faster-whisper": 2, "fused": 3}
 """Raised when an engine gives other texts or times from the same weights."""
 
 

@@ -1,4 +1,4 @@
-"""Step 1 of the line: what is in a file, and which of its audio tracks is meant."""
+"""Step 1, probe: what is in a file, and which of its audio tracks is meant."""
 
 from __future__ import annotations
 

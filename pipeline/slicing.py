@@ -1,4 +1,4 @@
-"""Step 2b, slicing: speech spans packed into slices of at most 30 s, cut at the best silence, never overlapping.
+"""Step 4, slice: speech spans packed into slices of at most 30 s, cut at the best silence, never overlapping.
 
 Whisper pays for 30 s whatever it is given, so a slice is filled as far as a good silence allows. Streaming: the
 slicer decides as soon as nothing that may still come can change the decision.

@@ -1,4 +1,4 @@
-"""Step 4b, who talks when inside a slice: the windows of a segmentation model as runs of one voice each.
+"""Step 6, who talks when inside a slice: the windows of a segmentation model as runs of one voice each.
 
 The model names up to three speakers, in every window anew. Overlapping windows are brought to one naming; a voice's
 activity is then cut at the pauses into runs: what the model takes for one speaker may be two with a pause between, and

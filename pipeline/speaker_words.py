@@ -1,4 +1,4 @@
-"""Step 7b, speakers on words: each word is said by whose turn it lies in, and a sentence has one speaker."""
+"""Step 6, speakers on words: each word is said by whose turn it lies in, and a sentence has one speaker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step 2a, speech: from a detector's frame probabilities to speech spans, streaming.
+"""Step 3, speech: from a detector's frame probabilities to speech spans, streaming.
 
 A ``Detector`` scores frames; a ``SpeechGate`` opens and closes on them with hysteresis. Nothing here holds more
 than one span's probabilities, so a 10-hour file takes no more memory than a minute.

@@ -1,4 +1,4 @@
-"""Step 4, stitch: the transcripts of a media's slices in order, on the media clock, none twice, none missing."""
+"""Step 6, stitch: the transcripts of a media's slices in order, on the media clock, none twice, none missing."""
 
 from __future__ import annotations
 

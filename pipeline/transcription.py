@@ -1,4 +1,4 @@
-"""Step 3, transcribe: slices through an engine, judged, and the flagged ones decoded again by a ladder.
+"""Step 5, transcribe: slices through an engine, judged, and the flagged ones decoded again by a ladder.
 
 An ``Engine`` turns slices into hypotheses; it decides nothing. ``transcribe`` judges each one (``judging.py``) and
 climbs the ladder only for those that were flagged. What stays bad is filtered, with its reason.

@@ -1,4 +1,4 @@
-"""Step 4a, word times: cross-attention says which word, the detector says when.
+"""Step 6, word times: cross-attention says which word, the detector says when.
 
 Whisper's word times lie within some 200 ms; at a pause the detector's onset lies within 30 ms. So each pause
 inside a slice is given to the word boundary that it belongs to, the word before ends where speech ends, and

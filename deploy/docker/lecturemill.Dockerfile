@@ -6,7 +6,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONUNBUFFERED=1
 RUN useradd --uid 10001 --create-home lecturemill \
     && install -d -o lecturemill -g lecturemill /media /var/lib/airflow /var/lib/airflow/logs /home/lecturemill/.cache
 WORKDIR /src
-COPY pyproject.toml requirements.lock README.md LICENSE CHANGELOG.md ./
+COPY pyproject.toml requirements.lock README.md LICENSE NOTICE CHANGELOG.md ./
 COPY pipeline pipeline
 COPY consumers consumers
 COPY sql sql

@@ -50,10 +50,6 @@ class Part(ABC):
         for program in self.programs:
             program.kill()
 
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
     def __enter__(self) -> Self:
         try:
             self.start()

@@ -1,4 +1,4 @@
-"""Step 4 for English: marks by the model, capitals at the start of a sentence, I."""
+"""Punctuation, for English: marks by the model, capitals at the start of a sentence, I."""
 
 from __future__ import annotations
 

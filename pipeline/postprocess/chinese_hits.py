@@ -13,6 +13,7 @@ from pipeline.postprocess.chinese_index import ChineseIndex
 from pipeline.postprocess.chinese_judging import Judge
 from pipeline.postprocess.chinese_spelling import spelled
 from pipeline.postprocess.lexicon import load_lexicon
+from pipeline.postprocess.sound import has_tones_of
 from pipeline.postprocess.stretches import Stretch
 from pipeline.postprocess.topic import Topic
 
@@ -33,8 +34,8 @@ MIN_GAIN_IN_CONTEXT = {
 }
 """The same with what the terms around it say: more, because they speak for chance likenesses, too."""
 MIN_GAIN_OF_WORDS = 8.5
-"""The same where a word of the dictionary stands there and sounds exactly like the term; only rare words are so
-unlikely. 成绩 for 乘积 has 5, 鞋面 for 斜面 9.5 in a lecture on forces."""
+"""The same where a word of the dictionary stands there and sounds exactly like the term, tones included (倒数 is
+no 导数); only rare words are so unlikely. 成绩 for 乘积 has 5, 鞋面 for 斜面 9.5 in a lecture on forces."""
 FEW_TERMS, MORE_PER_LOG_TERMS = 100, 1.8
 """Up to so many terms these hold. With more of them chance likenesses are commoner, and this much more is asked for
 each factor of e."""
@@ -91,7 +92,8 @@ class _Search:
 
     def _required_here(self, hit: Hit) -> float:
         if self._judge and self._judge.is_word(hit.start, hit.end):
-            return MIN_GAIN_OF_WORDS if hit.rule == "homophone" else NEVER
+            is_exact = hit.rule == "homophone" and has_tones_of(self.stretch.text[hit.start : hit.end], hit.term)
+            return MIN_GAIN_OF_WORDS if is_exact else NEVER
         return _required(MIN_GAIN_IN_CONTEXT, hit)
 
     def _more(self, hit: Hit) -> float:

@@ -46,7 +46,7 @@ _DATE = re.compile(
 )
 _YEAR = re.compile(f"(?P<full>{DIGIT}{{4}}|[零〇九]{DIGIT})(?=年(?!级|代|龄))")
 _TIME = re.compile(
-    f"(?P<daytime>{_DAYTIME})?(?P<hour>{_SMALL})点(?:(?P<minute>零?{_SMALL})(?P<unit>分(?!之|钟))?|(?=(?P<round>[整半钟]|一刻|三刻))|)"
+    f"(?P<daytime>{_DAYTIME})?(?P<hour>{_SMALL})点(?:(?P<minute>零?{_SMALL})(?!刻)(?P<unit>分(?!之|钟))?|(?=(?P<round>整(?![理体个合数])|半(?![导径])|钟|一刻|三刻))|)"
 )
 _PERCENT = re.compile(rf"百分之(?P<number>{NUMERAL}+(?:点{DIGIT}+)?|\d+(?:\.\d+)?)")
 _DECIMAL = re.compile(f"(?<![第这那哪有几])(?P<whole>{_COUNT})点(?P<part>{DIGIT}+)(?![十百千分])")
@@ -56,18 +56,22 @@ _UNIT = re.compile("|".join(UNITS))
 _SIGN_BEFORE = re.compile("(?:加上?|减去?|乘以?|除以?|乘上|等于|大于|小于|约为|负|根号|[=+×÷<>])$")
 _NO_SIGN = re.compile("(?:增|参|更|附|添|追|强|施|外|倍|冗|消|删|开|清|相|自|搭)[加减乘除]$")
 _SIGN_AFTER = re.compile(
-    "(?:的(?:平方|立方|[二三四五六七八九n]次方|相反数|倒数|绝对值|阶乘)|加上?|减去?|乘以?|除以?|等于|大于|小于|[=+×÷<>])"
+    f"(?:的(?:平方|立方|(?:负?{NUMERAL}+|n)次方|相反数|倒数|绝对值|阶乘)|加上?|减去?|乘以?|除以?|等于|大于|小于|[=+×÷<>])"
 )
-_RELATION_AFTER = re.compile("次方(?!程)|[乘除]以|[等大小]于")
-_ABOUT_BEFORE = re.compile("[几数上近好分之余多]$")
+_RELATION_AFTER = re.compile(f"次方(?!程)|[乘除]以|[等大小]于|加{NUMERAL}")
+_ABOUT_BEFORE = re.compile(f"(?:[几近好之余多]|{NUMERAL}分).$|(?<!加)[数上][十百千万亿]$")
+"""With the first character of the number itself: 数十 and 上百, but 函数三十 and 图上十二."""
 _ABOUT_AFTER = re.compile("[几多余来数]|分之|把(?!握)|成[^为]|\\d")
 _SET_PHRASES = re.compile(
     "(?<![一二三四五六七八九百])十分(?!之?钟|以|米|的?[满得扣])|[万千]分之|一[度克]|三心二意|一千零一夜|十一(?=黄金周|国庆|长假|假期)|双十一|十二生肖|十二时辰|二十四(?=节气|史|孝)|"
     "三十六计|七十二变|十三经|十八(?=般|大|罗汉|层地狱)|一百单八将|十万个为什么|百年|十字|二百五|"
-    "十位(?=[数上的])|一点一[滴点]|一点半点|五十步笑百步|十有八九|二十八宿|八十天环游"
+    "十位(?=[数上的、，。和与是]|百位)|[二三四五六七八九十]+进制|一点一[滴点]|一点半点|五十步笑百步|十有八九|二十八宿|八十天环游"
 )
-MEASURED = re.compile(rf"(?:{NUMERAL}|\d)+(?:{'|'.join(sorted({*UNITS, *MEASURE_WORDS}, key=len, reverse=True))})?")
+_MEASURES = "|".join(sorted({*UNITS, *MEASURE_WORDS}, key=len, reverse=True))
+MEASURED = re.compile(rf"(?:{NUMERAL}|\d)+(?:{_MEASURES})?")
 """A number with what it counts in."""
+_COUNTED_IN = re.compile(f"[万亿]?(?:{_MEASURES})")
+_AFTER_POINT = re.compile(f"{NUMERAL}点$")
 _MARKS = re.compile("[^\u3400-\u9fff]+")
 
 
@@ -140,7 +144,9 @@ def _decimals(text: str) -> Iterator[Edit]:
     for found in _DECIMAL.finditer(text):
         written = _decimal(found.group())
         counted = text[found.end() : found.end() + 1]
-        if written and counted not in ("个", "种", "条") and not _is_inside_word(text, *found.span()):
+        is_beside_sign = _SIGN_AFTER.match(text, found.end())  # 三点五加: 五加 is a plant
+        is_whole = is_beside_sign or not _is_inside_word(text, *found.span())
+        if written and counted not in ("个", "种", "条") and is_whole:
             yield Edit(*found.span(), written, RULE)
 
 
@@ -155,9 +161,12 @@ def _counts(text: str) -> Iterator[Edit]:
         start, end = found.span()
         before, value = text[max(0, start - 4) : start], value_of(found.group())
         if value is None:
-            if (written := _spelled_out(found.group(), before)) and not _is_inside_word(text, start, end):
+            written = "" if text.startswith("几", end) else _spelled_out(found.group(), before)
+            if written and not _is_inside_word(text, start, end):
                 yield Edit(start, end, written, RULE)
-        elif not _is_about(text, start, end) and _wants_digits(text, start, end, value, before):
+        elif not (_is_about(text, start, end) or _AFTER_POINT.search(before)) and _wants_digits(
+            text, start, end, value, before
+        ):
             yield Edit(start, end, in_digits(value), RULE)
 
 
@@ -170,13 +179,13 @@ def _spelled_out(numeral: str, before: str) -> str:
 
 
 def _is_about(text: str, start: int, end: int) -> bool:
-    return bool(_ABOUT_BEFORE.search(text[max(0, start - 2) : start]) or _ABOUT_AFTER.match(text, end))
+    return bool(_ABOUT_BEFORE.search(text[max(0, start - 2) : start + 1]) or _ABOUT_AFTER.match(text, end))
 
 
 def _wants_digits(text: str, start: int, end: int, value: int, before: str) -> bool:
     unit = _UNIT.match(text, end)
     if unit and not before.endswith("第"):
-        is_shortened = re.match(DIGIT, text[unit.end() : unit.end() + 1])  # 一米八
+        is_shortened = re.match(f"{DIGIT}(?![十百千年])", text[unit.end() : unit.end() + 2])  # 一米八
         return not is_shortened and not _is_inside_word(text, start, end)
     if _RELATION_AFTER.match(text, end):
         return not _is_inside_word(text[:end], start, end)
@@ -204,8 +213,7 @@ def _is_inside_word(text: str, start: int, end: int) -> bool:
         if first < start < at and not word.startswith(("第", "约", "负")):
             return True
         if first < end < at:
-            tail = text[end:at]
-            return tail not in MEASURE_WORDS and tail not in UNITS
+            return _COUNTED_IN.fullmatch(text, end, at) is None
     return False
 
 

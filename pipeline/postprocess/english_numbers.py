@@ -14,17 +14,17 @@ from pipeline.postprocess.english_numerals import (
     NUMBER_WORDS,
     ONES,
     ORDINALS,
+    SCALES,
     SMALL,
     english_value,
     in_english_digits,
     ordinal_in_digits,
 )
+from pipeline.postprocess.english_years import MONTH, OH_AFTER, RULE, is_full_year, years
 from pipeline.postprocess.rewriting import Edit, without_overlaps
 
-RULE = "number"
 LEAST_COUNT = 11
 
-_MONTHS = "january february march april may june july august september october november december"
 _WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 _ORDINAL = "|".join(sorted(ORDINALS, key=len, reverse=True))
 _TOKEN = rf"(?:hundred|thousand|[mbtr]+illion) and(?= (?:{'|'.join(SMALL)})\b)|{_WORD}"
@@ -35,14 +35,8 @@ _ANY_NUMBER = re.compile(
     re.IGNORECASE,
 )
 _LONE_ORDINAL = re.compile(rf"\b(?P<ordinal>{_ORDINAL})\b", re.IGNORECASE)
-_MONTH_BEFORE = re.compile(rf"\b(?:{_MONTHS.replace(' ', '|')})(?: the)? $", re.IGNORECASE)
-_MONTH_AFTER = re.compile(rf" (?:of )?(?:{_MONTHS.replace(' ', '|')})\b", re.IGNORECASE)
-_YEAR_BEFORE = re.compile(
-    rf"\b(?:in|since|year|until|till|before|after|about|around|of|by|from|to|and|{_MONTHS.replace(' ', '|')}"
-    rf"|(?:{_ORDINAL}|\d+(?:st|nd|rd|th)|\d{{1,2}}(?=,)),?) $",
-    re.IGNORECASE,
-)
-_YEAR = re.compile(r"(?P<century>[a-z]+)[ -](?:(?P<rest>[a-z]+(?:[ -][a-z]+)?)|(?P<hundred>hundred))$")
+_MONTH_BEFORE = re.compile(rf"\b(?:{MONTH})(?: the)? $", re.IGNORECASE)
+_MONTH_AFTER = re.compile(rf" (?:of )?(?:{MONTH})\b", re.IGNORECASE)
 LABEL = re.compile(
     r"\b(?:chapters?|pages?|figures?|fig\.|equations?|sections?|problems?|exercises?|lectures?|lessons?|units?|"
     r"questions?|tables?|theorems?|volumes?|rooms?|versions?|slides?|parts?|steps?|grades?) $",
@@ -69,9 +63,25 @@ _COUNTED = f"(?:{UNIT.pattern}|{re.sub('[?]P<[a-z]+>', '?:', _AFTER.pattern)})"
 MEASURED = re.compile(rf"{_NUMBER}{_COUNTED}?|\d{_COUNTED}")
 """A number in words with its unit, or the end of one in digits with its."""
 _LEAVES_WORDS = re.compile(
-    r"[ -](?:half|halves|thirds?|quarters?|fifths?|sixths?|eighths?|tenths?|something|odd|[a-z]+ties)\b"
-    rf"| and (?:{_ORDINAL})\b"
+    r"[ -](?:half|halves|thirds?|quarters?|fifths?|sixths?|eighths?|tenths?|something|odd|[a-z]+ties|"
+    r"hundreds|thousands|[a-z]+illions)\b"
+    rf"| and (?:{_ORDINAL})\b| point (?:{'|'.join(ONES[:10])})\b"  # version two point one point three
 )
+_ABOUT = re.compile(
+    r"(?<!hundred )(?<!thousand )(?<!illion )(?<!hundred and )(?<!thousand and )(?<!ty )(?<!ty-)"
+    rf"\b(?P<least>{'|'.join(ONES[1:10])}) (?:or|to) $",
+    re.IGNORECASE,
+)
+"""The whole of a number that another follows."""
+_DETERMINED = re.compile(
+    r"\b(?:the|this|that|a|an|each|every|another|which|what|any|no|some|other|these|those)"
+    r"(?: (?!(?:is|was|are|has|as|by|of|and|to|than|plus|minus|times|equals|makes|gives) )[a-z-]+){0,2} $",
+    re.IGNORECASE,
+)
+"""A one behind it is a thing or a person: the other one squared, in this chapter one learns."""
+_SECOND_BEFORE = re.compile(rf"\b(?:the|my|your|his|her|its|our|their|{MONTH}) $", re.IGNORECASE)
+"""Before the twenty-second; in twenty second intervals it is no ordinal."""
+_OF_SEVERAL = re.compile(r" (?:of|another)\b")
 _RANGE = re.compile(rf"(?P<first>{_NUMBER})(?: (?:to|through)|-to-?) ?$", re.IGNORECASE)
 _RANGE_END = re.compile(rf" (?:to|through) (?P<last>{_NUMBER})", re.IGNORECASE)
 _SIGNS = {"dollar": "$", "dollars": "$", "euro": "€", "euros": "€"}
@@ -99,21 +109,39 @@ def _numbers(text: str) -> Iterator[Edit]:
     for found in _ANY_NUMBER.finditer(text):
         start, end = found.span()
         before, value = text[max(0, start - 24) : start], english_value(found["number"])
-        if _is_name(found.group(), before) or _LEAVES_WORDS.match(text, end) or before.endswith((" a ", "-")):
+        if (
+            _is_name(found.group(), before)
+            or _LEAVES_WORDS.match(text, end)
+            or before.endswith((" a ", " a dollar ", "-", " oh "))
+        ):
             continue
         if found["ordinal"]:
             yield from _compound_ordinal(found, value)
         elif found["part"]:
-            yield from [] if value is None else [_with_unit(text, start, end, _decimal(value, found["part"]))]
+            yield from _decimals(found, value, before)
+        elif oh := OH_AFTER.match(text, end):
+            yield from years(text, start, oh.end(), before)
         elif value is None:
-            yield from _year(text, start, end, before)
+            yield from years(text, start, end, before)
+        elif _is_about(found.group(), before):
+            continue
         elif _SIGN_AFTER.match(text, end) or not _begins_sentence(before):
             yield from _written(text, start, end, value, before)
 
 
 def _written(text: str, start: int, end: int, value: int, before: str) -> Iterator[Edit]:
-    if value >= LEAST_COUNT or _AFTER.match(text, end) or _is_measured(text, end, before):
-        yield _with_unit(text, start, end, in_english_digits(value))
+    is_pronoun = value == 1 and (_DETERMINED.search(before) or _OF_SEVERAL.match(text, end))
+    if value >= LEAST_COUNT or (not is_pronoun and (_AFTER.match(text, end) or _is_measured(text, end, before))):
+        is_year = is_full_year(value, before) and not UNIT.match(text, end) and not _AFTER.match(text, end)
+        yield _with_unit(text, start, end, str(value) if is_year else in_english_digits(value))
+
+
+def _is_about(number: str, before: str) -> bool:
+    """Two or three hundred, five to six thousand: the first is short for hundreds, too."""
+    least, most, *rest = _ABOUT.search(before), *number.lower().split()
+    return bool(
+        least and rest and rest[0] in ("hundred", *SCALES) and SMALL[least["least"].lower()] < SMALL.get(most, 0)
+    )
 
 
 def _with_unit(text: str, start: int, end: int, number: str) -> Edit:
@@ -139,6 +167,14 @@ def _money(number: str, after: re.Match[str]) -> str:
     return _SIGNS[after["money"]] + number + (f".{cents:02}" if cents else "")
 
 
+def _decimals(found: re.Match[str], value: int | None, before: str) -> Iterator[Edit]:
+    """Not: at one point three students left."""
+    end = found.end()
+    is_moment = value == 1 and before.lower().endswith("at ") and not UNIT.match(found.string, end)
+    if value is not None and (not is_moment or _AFTER.match(found.string, end)):
+        yield _with_unit(found.string, found.start(), end, _decimal(value, found["part"]))
+
+
 def _decimal(value: int, part: str) -> str:
     digits = "".join("0" if word == "oh" else str(SMALL[word]) for word in part.lower().split())
     return f"{value:,}.{digits}"
@@ -147,6 +183,9 @@ def _decimal(value: int, part: str) -> str:
 def _compound_ordinal(found: re.Match[str], value: int | None) -> Iterator[Edit]:
     """twenty-first, one hundred and third; not the second half of ten seconds' worth of anything else."""
     last = ORDINALS[found["ordinal"].lower()]
+    before, after = found.string[: found.start()], found.string[found.end() :]
+    if last == 2 and not (_SECOND_BEFORE.search(before) or after.startswith(" of ")):
+        return
     if value is not None and value >= 20 and value % 10 == 0 and last < 10:
         yield Edit(*found.span(), ordinal_in_digits(value + last), RULE)
 
@@ -162,17 +201,6 @@ def _dated(text: str) -> Iterator[Edit]:
         is_fraction = re.search(rf"\b(?:{_WORD}|a)[ -]$", before, re.IGNORECASE)
         if (is_day or (value >= LEAST_COUNT and not is_fraction)) and not _is_name(found.group(), before):
             yield Edit(start, end, ordinal_in_digits(value), RULE)
-
-
-def _year(text: str, start: int, end: int, before: str) -> Iterator[Edit]:
-    """fourteen sixty-two, twenty twenty-four, nineteen hundred: only where a year is meant."""
-    found = _YEAR.match(text[start:end].lower())
-    if not found or not _YEAR_BEFORE.search(before):
-        return
-    century = SMALL.get(found["century"], 0)
-    rest = 0 if found["hundred"] else english_value(found["rest"])
-    if 11 <= century <= 20 and rest is not None and (found["hundred"] or 10 <= rest <= 99):
-        yield Edit(start, end, f"{century}{rest:02}", RULE)
 
 
 def _clocks(text: str) -> Iterator[Edit]:

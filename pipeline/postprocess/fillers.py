@@ -23,7 +23,7 @@ CLAUSE_PAUSE_MS = 250
 """A pause from here on parts clauses as a comma does; the same as in ``punctuation``."""
 
 _COMMA, _END = "，,、…", "。？！.?!"
-_CHINESE_SOUND = re.compile("[嗯呃唔]+|(?<![\u4e00-\u9fff])[额啊诶欸哎]+(?![\u4e00-\u9fff])")
+_CHINESE_SOUND = re.compile("(?:[嗯唔]|呃(?!逆))+|(?<![\u4e00-\u9fff])[额啊诶欸哎]+(?![\u4e00-\u9fff])")
 _CHINESE_CLAUSE = re.compile("那个|这个")
 
 
@@ -35,7 +35,8 @@ _CHINESE_REPEATED = _listed(
     "我 你 他 她 它 我们 你们 他们 她们 它们 咱们 这 那 这个 那个 这些 那些 这样 那样 就 就是 在 和 跟 把 被 "
     "从 对 对于 关于 因为 所以 如果 但是 然后 其实 或者 而且 以及 那么 比如 比如说 可以 需要 首先"
 )
-_ENGLISH_SOUND = re.compile(r"\b(?:u+[mh]+m*|uhm+|e+r+m*|hmm+)\b", re.IGNORECASE)
+_ENGLISH_SOUND = re.compile(r"(?<!-)\b(?:u+[mh]+m*|uhm+|e+rm*|e+r{3,}m*|hmm+)\b(?!-\w| (?:huh|oh)\b)-?", re.IGNORECASE)
+"""Not: uh-huh, uh-oh, to err."""
 _ENGLISH_CLAUSE = re.compile(r"\byou know\b", re.IGNORECASE)
 _ENGLISH_REPEATED = _listed(
     "the a an i we he she they my your our their this these those of to at for with from and but or if because when "
@@ -123,10 +124,19 @@ def _repeats(spans: Sequence[tuple[int, int]], text: str, repeated: frozenset[st
         (start, end), (next_start, next_end) = spans[index], spans[index + 1]
         word, following = text[start:end].lower(), text[next_start:next_end].lower()
         is_broken_off = word.endswith("-") and len(word) > 1 and following.startswith(word[:-1])
-        is_again = word in repeated and (following == word or (following in repeated and _grows(word, following)))
+        is_again = (
+            word in repeated
+            and not _is_symbol(text[start:end], text[next_start:next_end])
+            and (following == word or (following in repeated and _grows(word, following)))
+        )
         gap = _GAP.match(text, end)
         if (is_broken_off or is_again) and gap and gap.end() == next_start:
             yield Edit(start, end, "", REPEAT)
+
+
+def _is_symbol(word: str, following: str) -> bool:
+    """A A transpose, an OR or a NOT."""
+    return (following.isupper() and following != "I") or (len(word) > 1 and word.isupper())
 
 
 def _grows(word: str, following: str) -> bool:
@@ -142,7 +152,7 @@ def _with_neighbours(text: str, edits: Sequence[Edit]) -> list[Edit]:
         widened.append(Edit(edit.start, end + is_end, "", edit.rule))
         if is_end:
             widened.extend(_inherited_mark(text, edit.start, text[end]))
-        heir = re.match(r"\s*[a-z]", text[end + is_end :])
+        heir = re.match(r"\s*[a-z](?![A-Z])", text[end + is_end :])  # not iPhone, pH
         if text[edit.start].isupper() and heir:
             at = end + is_end + heir.end()
             widened.append(Edit(at - 1, at, text[at - 1].upper(), ""))

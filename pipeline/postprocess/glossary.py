@@ -1,4 +1,4 @@
-"""Step 2, glossary: the terms of a course written right, each change recorded.
+"""Glossary: the terms of a course written right, each change recorded.
 
 It runs before punctuation, so that no mark is put inside a term.
 """

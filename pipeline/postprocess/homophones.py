@@ -1,4 +1,4 @@
-"""Step 4, homophones: words of the dictionary that were heard as other characters of the same sound (Chinese).
+"""Homophones: words of the dictionary that were heard as other characters of the same sound (Chinese).
 
 A word that Whisper does not know well comes out as characters that sound like it: 光核作用 for 光合作用. Where the
 heard characters are no word and one of the dictionary has their sound, that one is written, if two things together

@@ -1,4 +1,4 @@
-"""Step 4, punctuation: Whisper's marks stay unless they are clearly wrong; missing ones are restored.
+"""Punctuation: Whisper's marks stay unless they are clearly wrong; missing ones are restored.
 
 What decides is a small model (``mark_model``) that hears the words on both sides, the pauses, the stretched syllables
 and Whisper's own marks; ``mark_choice`` holds the rule. Full-width marks in Chinese, half-width ones in English.

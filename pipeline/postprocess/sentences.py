@@ -1,4 +1,4 @@
-"""Step 4, sentences: the words of a run regrouped at its sentence marks and longest pauses."""
+"""Sentences: the words of a run regrouped at its sentence marks and longest pauses."""
 
 from __future__ import annotations
 

@@ -114,3 +114,18 @@ def tones(char: str) -> frozenset[str]:
 
     readings = pinyin(char, style=Style.TONE3, heteronym=True, neutral_tone_with_five=True)[0]
     return frozenset(reading[-1] for reading in readings)
+
+
+@lru_cache(maxsize=65_536)
+def has_tones_of(word: str, term: str) -> bool:
+    """Whether two words of as many characters, each read as the word that it is, differ in no tone where they are
+    written with other characters; a neutral tone is like any.
+
+    >>> has_tones_of("鞋面", "斜面"), has_tones_of("倒数", "导数"), has_tones_of("奇数", "级数")
+    (True, False, False)
+    """
+    from pypinyin import Style, lazy_pinyin
+
+    spoken, meant = (lazy_pinyin(text, style=Style.TONE3, neutral_tone_with_five=True) for text in (word, term))
+    pairs = zip(word, term, spoken, meant, strict=True)
+    return all(char == own or one[-1] == other[-1] or "5" in one + other for char, own, one, other in pairs)

@@ -78,7 +78,9 @@ def upgrade() -> None:
     execute(TABLES)
     execute(TRANSCRIPTS)
     create_view("quality", *QUALITY)
-    execute("comment on view public.replacements is 'What the glossary, numbers and fillers changed, by which rule'")
+    execute(
+        "comment on view public.replacements is 'What glossary, homophones, numbers and fillers changed, by which rule'"
+    )
 
 
 def downgrade() -> None:

@@ -52,10 +52,10 @@ def _in_small_batches(options: LineOptions) -> LineOptions:
 def _deadly(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     calls = count(1)
 
-    def called(*given: Any) -> Any:
+    def called(*given: Any, **named: Any) -> Any:
         here = f"{name}:{next(calls)}"
         _die_if(os.environ.get("DIE_AT") == here)
-        result = function(*given)
+        result = function(*given, **named)
         _die_if(os.environ.get("DIE_AFTER") == here)
         return result
 

@@ -349,7 +349,7 @@ def test_models_list_tells_which_are_here(place: Place, first: Ended) -> None:
         (("--language", ""), "--language must be auto"),
         (("--model", "enormous"), "enormous"),
         (("--model", "."), "holds no Whisper model"),
-        (("--device", "tpu"), "--device must be auto, cpu or cuda"),
+        (("--device", "tpu"), "--device must be auto, cpu, cuda, cuda:N"),
         (("--vad", "ears"), "--vad must be one of silero, pyannote"),
         (("--formats", "srt,doc"), "--formats takes srt,vtt,ass,ttml,json,txt"),
         (("--course", ""), "--course must be a name"),

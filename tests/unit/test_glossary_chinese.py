@@ -209,6 +209,14 @@ def test_common_words_stay_among_terms_too(text: str) -> None:
     assert _correct(text).replacements == ()
 
 
+@pytest.mark.parametrize(
+    "text", ["反函数的导数等于导数的倒数", "这个函数的导数，请看倒数第二行", "是奇数，不是级数，积分"]
+)
+def test_a_word_in_other_tones_than_the_term_stays_among_its_neighbours(text: str) -> None:
+    glossary = Glossary(tuple(Term(term, (), "zh") for term in ("导数", "函数", "级数", "极限", "积分")))
+    assert _correct(text, glossary).replacements == ()
+
+
 def test_a_term_said_elsewhere_in_the_lecture_is_likelier_here() -> None:
     glossary = Glossary(tuple(Term(f"{name}", (), "zh") for name in ("斜边", "抛物线", "多项式")))
     far = "讲抛物线。" + "我们今天上午先把作业做完。" * 2

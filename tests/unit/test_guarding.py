@@ -245,8 +245,3 @@ def test_other_failures_are_none_of_memory(error: Exception) -> None:
     failure = failure_of(error, 3)
     assert not isinstance(failure, OutOfMemoryError)
     assert failure.reason == f"the engine failed on a batch of 3 slices: {error}"
-
-
-def test_the_class_of_pytorch_is_known() -> None:
-    torch = pytest.importorskip("torch", reason="needs PyTorch")
-    assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))

@@ -51,6 +51,7 @@ def test_hesitations_and_stutters_go(said: str, left: str) -> None:
         "看看，慢慢来，问题的目的的，研究研究，一个一个来。",
         "额度很大，好啊，是啊！",
         "这问题是是否存在，非常非常好。",
+        "呃逆是一种症状。",
     ],
 )
 def test_content_stays(text: str) -> None:
@@ -64,6 +65,9 @@ def test_content_stays(text: str) -> None:
         ("So um. We go, um. Really?", "So. We go. Really?"),
         ("It is, you know, very very good.", "It is, very very good."),
         ("I I think w- we can go to to the ER um", "I think we can go to the ER"),
+        ("Uh-huh. Uh huh, so uh-oh. To err is human.", "Uh-huh. Uh huh, so uh-oh. To err is human."),
+        ("So um- the pH. Um, pH is low. Um, this is it.", "So the pH. pH is low. This is it."),
+        ("We compute A A transpose, a a matrix, OR or XOR.", "We compute A A transpose, a matrix, OR or XOR."),
         ("That that is is fine. Do you know? Um, yes.", "That that is is fine. Do you know? Um, yes."),
     ],
 )

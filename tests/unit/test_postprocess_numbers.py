@@ -46,6 +46,12 @@ def _en(text: str) -> str:
         ("二十一世纪，九十年代", "21世纪，90年代"),
         ("三到五厘米，十到二十个，十一比八", "3到5厘米，10到20个，11比8"),
         ("房间三零五，电话一三八零零一三八零零零", "房间305，电话13800138000"),
+        ("早上七点一刻，三点三刻，三点半", "早上7点一刻，3点三刻，3点半"),
+        ("二的十次方，十的负三次方", "2的10次方，10的负3次方"),
+        ("三角函数三十度的值，五加上十二", "三角函数30度的值，5加上12"),
+        ("一点五万元，三点六万个", "1.5万元，3.6万个"),
+        ("三点五加四点二，五加三", "3.5加4.2，5加3"),
+        ("二十世纪九十年代，满分一百分", "20世纪90年代，满分100分"),
     ],
 )
 def test_a_chinese_measure_count_date_or_sum_is_written_in_digits(said: str, written: str) -> None:
@@ -62,6 +68,8 @@ def test_a_chinese_measure_count_date_or_sum_is_written_in_digits(said: str, wri
         "二分之一，三分之二，万一，千万不要，十分重要，一度认为",
         "两点之间线段最短，有一点一样，第一点，三五，一米八",
         "十二生肖，二十四节气，一千零一夜，双十一，十月革命，参加二班，增加三倍",
+        "二零一几年，个位十位百位，十位和个位，十进制，数十个，上百人",
+        "有三点整理一下，三点半径，两点三亿人，五加科",
         "直角边分别是三和四，相三四五这样的三个整数，从零开始",
     ],
 )
@@ -83,6 +91,13 @@ def test_what_is_no_number_to_a_chinese_reader_stays_as_it_was_said(text: str) -
         ("at three thirty pm, ten a.m.", "at 3:30 pm, 10 a.m."),
         ("in the fifteenth century, the twenty-first of June", "in the 15th century, the 21st of June"),
         ("we have two plus three equals five", "we have 2 plus 3 equals 5"),
+        ("in two thousand and nine, the year two thousand", "in 2009, the year 2000"),
+        ("from two thousand one to two thousand five", "from 2001 to 2005"),
+        ("on March fifth two thousand twenty four", "on March 5th 2024"),
+        ("for two thousand and nine people", "for 2,009 people"),
+        ("in nineteen oh five, between nineteen fourteen and nineteen eighteen", "in 1905, between 1914 and 1918"),
+        ("it is one plus one, at one point two meters", "it is 1 plus 1, at 1.2 meters"),
+        ("on the twenty second of May", "on the 22nd of May"),
         ("there are three million people", "there are three million people".replace("three", "3")),
     ],
 )
@@ -99,6 +114,11 @@ def test_an_english_measure_count_date_or_sum_is_written_in_digits(said: str, wr
         "the Thirty Years War in the nineteen sixties",
         "one two three four five",
         "the first and the second, hundreds of them",
+        "we may first say that the first may be the larger, as they march third",
+        "so this one plus the other one squared, in this chapter one learns the step one takes, plus one of them",
+        "some two to three hundred people, five or six thousand of them",
+        "in the eighteen hundreds, version two point one point three, one oh eight",
+        "at twenty second intervals, at one point three students left",
     ],
 )
 def test_what_is_no_number_to_an_english_reader_stays_as_it_was_said(text: str) -> None:
