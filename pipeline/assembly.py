@@ -20,6 +20,7 @@ from pipeline.guarding import Watch
 from pipeline.hearing import HearingRules
 from pipeline.identity import digest
 from pipeline.judging import JudgeRules
+from pipeline.memory import give_back_large_blocks
 from pipeline.models import LocalModel, fetch_model, find_model
 from pipeline.postprocess import Glossary, prompt_sentence
 from pipeline.precision import Precision
@@ -95,6 +96,7 @@ def prompts_for(glossary: Glossary, title: str = "") -> dict[str, str]:
 @contextmanager
 def open_tools(request: RunRequest, settings: Settings, say: Callable[[str], None]) -> Iterator[LineTools]:
     """Models found (fetched, the first time), the database up; the engine is loaded when it is first needed."""
+    give_back_large_blocks()
     device = choose_device(request.device, request.engine, settings.precision, os.environ)
     make_detector, detector_fingerprint = find_detector(request.vad, settings, say)
     load_listener, listener_fingerprint = find_listener(settings, say) if request.speakers else (None, "")

@@ -1,7 +1,8 @@
-"""How much memory a device has, and how much of it is free: a machine's, within its control group, or a GPU's."""
+"""How much memory a device has and how much of it is free, a machine's or a GPU's; and giving back what is not used."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from pathlib import Path
 _UNLIMITED = 1 << 60
 """What older kernels write where a group has no limit is larger."""
 _LOOK_TIMEOUT_S = 10
+_M_MMAP_THRESHOLD = -3
+"""mallopt(3), of the GNU C library."""
+_LARGE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +104,23 @@ def _gpu_by_program() -> Memory | None:
     return Memory(total, free)
 
 
+def give_back_large_blocks() -> None:
+    """Have the C library give every block of ``_LARGE_BYTES`` back when it is freed, from now on.
+
+    By itself it keeps blocks of up to 32 MiB in its heap, where an engine's arrays, each of another size, leave holes:
+    the fused engine took 90 MiB more after four batches. Where the C library is another one, nothing is done.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+
+
 def release_unused() -> None:
-    """Give back what PyTorch holds of a GPU without using it, after an engine was dropped."""
+    """Give back what is held without being used: by the C library of the machine's memory, by PyTorch of a GPU's."""
     gc.collect()
+    malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if malloc_trim is not None:
+        malloc_trim(0)
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()
