@@ -22,6 +22,9 @@ LONGEST_PAUSE_MS = 500
 
 _INFLECTIONS = ("s", "es", "ed", "d", "ing", "ly", "al")
 
+EVERYDAY_FREQUENCY = 100_000_000
+"""Of the list's 83,000 words 768 are as common: go, may, will, windows, but not python, swift or newton."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
@@ -121,8 +124,14 @@ def _spelled_at(words: Sequence[Word], tokens: Sequence[Token], start: int, inde
 def _rule(tokens: Sequence[Token], spelling: Spelling) -> str:
     """Empty where nothing is to be done: a term without capitals does not lower those of a sentence."""
     heard = " ".join(token.text for token in tokens)
-    is_right = heard == spelling.term or (spelling.rule == "case" and spelling.term.islower())
-    return "" if is_right else spelling.rule
+    is_as_good = spelling.rule == "case" and (spelling.term.islower() or _is_everyday(spelling))
+    return "" if heard == spelling.term or is_as_good else spelling.rule
+
+
+def _is_everyday(spelling: Spelling) -> bool:
+    """Whether a name is also a word of every text: the language Go does not make "we go" "we Go"."""
+    frequency = load_english_lexicon().frequencies.get(spelling.term.casefold(), 0)
+    return spelling.term.istitle() and frequency >= EVERYDAY_FREQUENCY
 
 
 def _fuzzy(words: Sequence[Word], tokens: Sequence[Token], index: EnglishIndex, taken: Sequence[Hit]) -> list[Hit]:

@@ -72,6 +72,11 @@ def test_words_that_are_right_or_only_related_stay(text: str) -> None:
     assert (_text(corrected), corrected.replacements) == (text, ())
 
 
+def test_a_name_that_is_an_everyday_word_changes_no_other_use_of_it() -> None:
+    languages = Glossary((Term("Go", (), "en"), Term("Python", (), "en")))
+    assert _text(_correct("we go from python to Go", languages)) == "we go from Python to Go"
+
+
 def test_a_term_is_not_heard_across_a_long_pause() -> None:
     assert not _correct("hermitean matrix", pause_ms=500).replacements
 
