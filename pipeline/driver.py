@@ -21,7 +21,7 @@ from pipeline.hearing import HearingRules, hear
 from pipeline.identity import media_id_of
 from pipeline.keys import asr_key, incomplete_key, run_key, slicing_key
 from pipeline.ledger import failed_ledger
-from pipeline.memory import release_unused
+from pipeline.memory import trim_heap
 from pipeline.postprocess import Glossary, PostprocessOptions
 from pipeline.speech import Detector
 from pipeline.stopping import in_thread
@@ -178,7 +178,7 @@ class _Run:
     def result(self) -> tuple[MediaResult, tuple[str, ...]]:
         """What was made, and why slices of it failed."""
         slices, transcripts, voices, heard = self._transcribe_all()
-        release_unused()  # what the engine needed beside its weights makes room for dictionaries
+        trim_heap()  # what the engine needed beside its weights makes room for dictionaries
         options, nothing = self._options, Cost(0, 0, 0.0)
         text = (options.glossary, options.postprocess)
         result = finish(

@@ -13,8 +13,8 @@ from pathlib import Path
 _UNLIMITED = 1 << 60
 """What older kernels write where a group has no limit is larger."""
 _LOOK_TIMEOUT_S = 10
-_M_MMAP_THRESHOLD = -3
-"""mallopt(3), of the GNU C library."""
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Parameters of mallopt(3): what may lie free at the end of the heap; from which size on a block is a mapping."""
 _LARGE_BYTES = 4 * 1024 * 1024
 
 
@@ -104,23 +104,33 @@ def _gpu_by_program() -> Memory | None:
     return Memory(total, free)
 
 
+def set_heap(parameter: int, size_bytes: int) -> None:
+    """mallopt(3) of the GNU C library; where the library is another one, nothing is done."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(parameter, size_bytes)
+
+
 def give_back_large_blocks() -> None:
     """Have the C library give every block of ``_LARGE_BYTES`` back when it is freed, from now on.
 
     By itself it keeps blocks of up to 32 MiB in its heap, where an engine's arrays, each of another size, leave holes:
-    the fused engine took 90 MiB more after four batches. Where the C library is another one, nothing is done.
+    the fused engine took 90 MiB more after four batches.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+    set_heap(M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
-def release_unused() -> None:
-    """Give back what is held without being used: by the C library of the machine's memory, by PyTorch of a GPU's."""
-    gc.collect()
+def trim_heap() -> None:
+    """Have the C library give back what lies unused in its heap; where it is another one, nothing is done."""
     malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if malloc_trim is not None:
         malloc_trim(0)
+
+
+def release_unused() -> None:
+    """Give back what a dropped engine leaves: of the machine's memory, and what PyTorch holds of a GPU's."""
+    gc.collect()
+    trim_heap()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()
