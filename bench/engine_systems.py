@@ -182,12 +182,13 @@ class Fused:
         return _ours(self.engine, self._task, requests, batch)
 
 
-def product_engine(task: Task) -> Any:
-    """The fused engine of the device."""
+def product_engine(task: Task, most_lanes: int | None = None) -> Any:
+    """The fused engine of the device, on a CPU with no more lanes than the product has."""
     if task.device == "cpu":
-        from pipeline.engines.openvino_whisper import load_fused
+        from pipeline.engines.openvino_whisper import MAX_LANES, load_fused
 
-        return load_fused(task.model, "bench", arithmetic=task.arithmetic, threads=task.threads)
+        lanes = most_lanes or MAX_LANES
+        return load_fused(task.model, "bench", arithmetic=task.arithmetic, threads=task.threads, most_lanes=lanes)
     from pipeline.engines.torch_whisper import TorchOptions, load_torch
 
     options = TorchOptions(task.device, task.arithmetic, max_tokens=task.max_tokens)
@@ -205,7 +206,7 @@ SYSTEMS = (
     System(BATCHED, batched, {"cpu": (2, 4, 8), "cuda": (8, 16, 32, 64), "random": (16, 32)}, most_slices=128),
     System(TRANSFORMERS, transformers, {"cpu": (4,), "cuda": (16, 32, 64), "random": (16,)}, most_slices=64),
     System(REFERENCE, reference, {"cpu": (8,), "cuda": (32,)}, most_slices=0),
-    System(OURS, Fused, {"cpu": (8,), "cuda": (128, 256, 1024), "random": (64, 128)}, warms_whole=True),
+    System(OURS, Fused, {"cpu": (8, 16), "cuda": (128, 256, 1024), "random": (64, 128)}, warms_whole=True),
 )
 
 

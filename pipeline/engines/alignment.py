@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 FRAME_MS = 20
 SMOOTHED_FRAMES = 7
+_LEAST = np.float32(1e-9)
+_TOGETHER = 16
+"""Tokens that are smoothed at a time: what the processor's cache holds."""
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -22,21 +25,37 @@ def token_starts(attention: npt.NDArray[np.floating], frames: int) -> Ints:
     ``attention``: ``(tokens, heads, frames or more)``, each row a distribution; the sound has ``frames`` of 20 ms.
     """
     weights = attention[:, :, :frames].astype(np.float32)
-    weights = weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1e-9)
-    deviation = np.maximum(weights.std(axis=0, keepdims=True), 1e-9)
-    normal = (weights - weights.mean(axis=0, keepdims=True)) / deviation
-    return _path_starts(-_smoothed(normal).mean(axis=1))
+    weights /= np.maximum(weights.sum(axis=-1, keepdims=True), _LEAST)
+    weights -= weights.mean(axis=0)
+    weights /= np.maximum(np.sqrt(np.einsum("thf,thf->hf", weights, weights) / len(weights)), _LEAST)
+    parts = (weights[at : at + _TOGETHER] for at in range(0, len(weights), _TOGETHER))
+    return _path_starts(np.concatenate([-_smoothed(part).mean(axis=1) for part in parts]))
 
 
 def _smoothed(weights: Floats) -> Floats:
-    """The median over ``SMOOTHED_FRAMES``, mirrored at the ends."""
+    """The median over ``SMOOTHED_FRAMES``, mirrored at the ends.
+
+    Of seven numbers, two triples around one: it is that one, held between the third and the fourth of the other six.
+    Neighbours share their triples, so that a sorted triple is made once for each frame.
+    """
     reach = SMOOTHED_FRAMES // 2
     if weights.shape[-1] <= reach:
         return weights
     padded = np.pad(weights, ((0, 0), (0, 0), (reach, reach)), mode="reflect")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, SMOOTHED_FRAMES, axis=-1)
-    median: Floats = np.partition(windows, reach, axis=-1)[..., reach]
+    triples = _sorted_triples(padded)
+    low, middle, high = (one[..., : -reach - 1] for one in triples)
+    low_, middle_, high_ = (one[..., reach + 1 :] for one in triples)
+    third = np.minimum(np.minimum(high, high_), np.minimum(np.maximum(middle, low_), np.maximum(low, middle_)))
+    fourth = np.maximum(np.maximum(low, low_), np.maximum(np.minimum(middle, high_), np.minimum(high, middle_)))
+    median: Floats = np.minimum(np.maximum(weights, third), fourth)
     return median
+
+
+def _sorted_triples(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Each frame and the two after it, from the lowest to the highest."""
+    first, second, third = values[..., :-2], values[..., 1:-1], values[..., 2:]
+    lower, upper = np.minimum(first, second), np.maximum(first, second)
+    return np.minimum(lower, third), np.maximum(lower, np.minimum(upper, third)), np.maximum(upper, third)
 
 
 def _path_starts(cost: Floats) -> Ints:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ from pipeline.engines.hypotheses import (
     require_english,
     words_of,
 )
+from pipeline.engines.lanes import Lanes, even_shares
 from pipeline.engines.memory_faults import failure_of
 from pipeline.engines.sampling import Sampling, sample
 from pipeline.engines.special_tokens import SpecialTokens
@@ -85,56 +87,67 @@ class Runtime(Protocol):
 class FusedEngine:
     """A loaded Whisper model. Not thread-safe; one per process and device."""
 
-    def __init__(self, runtime: Runtime, folder: Path, fingerprint: str) -> None:
-        """``folder`` holds the tokenizer of the runtime's weights; ``fingerprint`` names weights and arithmetic."""
+    def __init__(self, runtimes: Sequence[Runtime], folder: Path, fingerprint: str) -> None:
+        """``runtimes``, one a lane, have the same weights, whose tokenizer is in ``folder``.
+
+        ``fingerprint`` names weights and arithmetic.
+        """
         # Imported here: it takes a second and is not needed to plan, export or look.
         from faster_whisper.feature_extractor import FeatureExtractor
         from tokenizers import Tokenizer
 
         self.fingerprint = fingerprint
-        self._runtime = runtime
-        self._features = FeatureExtractor(feature_size=runtime.weights.mels)
+        self._lanes = Lanes(runtimes)
+        self._weights = runtimes[0].weights
+        self._features = FeatureExtractor(feature_size=self._weights.mels)
         if not (folder / "tokenizer.json").is_file():
             raise UsageError(f"{folder}: tokenizer.json is missing; take it from the model's repository")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._special = SpecialTokens.of(self._tokenizer, runtime.weights)
+        self._special = SpecialTokens.of(self._tokenizer, self._weights)
 
     def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
-        if not requests:
-            return []
+        if decoding.beam_size > MAX_BEAM:
+            raise UsageError(f"the fused engine searches with a beam of {MAX_BEAM} at most, not {decoding.beam_size}")
         try:
             return self._transcribe(requests, decoding)
         except (RuntimeError, MemoryError) as error:  # OpenVINO raises the first, for lack of memory too
             raise failure_of(error, len(requests)) from error
 
     def look(self, requests: Sequence[Request], *, with_sound: bool) -> list[Look]:
+        def one(runtime: Runtime, request: Request) -> Look:
+            memory = runtime.encode(self._mel(request))
+            sound = runtime.sound_of(memory) if with_sound else None
+            prompt = prompt_tokens(self._tokens_of(request.language or "en"), "")
+            (step,) = runtime.begin([memory], [prompt]).prompt(1)
+            return Look(sound, int(self._beginning(runtime, step).best[0, 0]))
+
         try:
-            return [self._look(request, with_sound) for request in requests]
+            return self._lanes.each(one, requests)
         except (RuntimeError, MemoryError) as error:
             raise failure_of(error, len(requests)) from error
 
-    def _look(self, request: Request, with_sound: bool) -> Look:
-        memory = self._runtime.encode(self._mel(request))
-        sound = self._runtime.sound_of(memory) if with_sound else None
-        prompt = prompt_tokens(self._tokens_of(request.language or "en"), "")
-        (step,) = self._runtime.begin([memory], [prompt]).prompt(1)
-        return Look(sound, int(self._beginning(step).best[0, 0]))
-
     def _transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
-        memories = [self._runtime.encode(self._mel(request)) for request in requests]
+        memories = self._lanes.each(lambda runtime, request: runtime.encode(self._mel(request)), requests)
         languages = self._languages(requests, memories)
-        prompts = [
-            prompt_tokens(self._tokens_of(language), request.prompts.get(language, "") if decoding.use_prompt else "")
-            for request, (language, _) in zip(requests, languages, strict=True)
-        ]
-        listening = self._runtime.begin(memories, prompts)
+        encoded = [_Encoded(*each) for each in zip(requests, memories, languages, strict=True)]
+        shares = even_shares([request.audio.slice.span.duration_ms for request in requests], self._lanes.count)
+        written = self._lanes.each(
+            lambda runtime, share: self._write(runtime, [encoded[at] for at in share], decoding), shares
+        )
+        found = dict(zip(chain(*shares), chain(*written), strict=True))
+        return [found[at] for at in range(len(requests))]
+
+    def _write(self, runtime: Runtime, encoded: Sequence[_Encoded], decoding: Decoding) -> list[Hypothesis]:
+        """What the decoder makes of some slices together."""
+        prompts = [prompt_tokens(self._tokens_of(one.language[0]), one.prompt(decoding)) for one in encoded]
+        listening = runtime.begin([one.memory for one in encoded], prompts)
         asked = listening.prompt(self._special.asking)
-        no_speech = _probabilities(self._runtime.logits(asked[0].states))[:, self._special.no_speech]
-        texts = self._texts(listening, asked[-1], decoding, requests)
+        no_speech = _probabilities(runtime.logits(asked[0].states))[:, self._special.no_speech]
+        texts = self._texts(runtime, listening, asked[-1], decoding, [one.request for one in encoded])
         before = np.stack([step.attention for step in asked[:-1]], axis=1)
         return [
-            self._hypothesis(request, language, _Heard(text, led, float(silence)), decoding)
-            for request, language, text, led, silence in zip(requests, languages, texts, before, no_speech, strict=True)
+            self._hypothesis(one.request, one.language, _Heard(text, led, float(silence)), decoding)
+            for one, text, led, silence in zip(encoded, texts, before, no_speech, strict=True)
         ]
 
     def _mel(self, request: Request) -> Floats:
@@ -156,8 +169,9 @@ class FusedEngine:
         if all(asked):
             return [(language or "", 1.0) for language in asked]
         start = [[self._special.start]] * len(memories)
-        (step,) = self._runtime.begin(memories, start).prompt(1)
-        among = _probabilities(self._runtime.logits(step.states)[:, list(self._special.languages.values())])
+        runtime = self._lanes.first
+        (step,) = runtime.begin(memories, start).prompt(1)
+        among = _probabilities(runtime.logits(step.states)[:, list(self._special.languages.values())])
         scores = [dict(zip(self._special.languages, map(float, row), strict=True)) for row in among]
         return likeliest_languages(requests, scores)
 
@@ -167,24 +181,26 @@ class FusedEngine:
         return Tokenizer(self._tokenizer, bool(self._special.languages), task="transcribe", language=language)
 
     def _texts(
-        self, listening: Listening, prompted: Step, decoding: Decoding, requests: Sequence[Request]
+        self,
+        runtime: Runtime,
+        listening: Listening,
+        prompted: Step,
+        decoding: Decoding,
+        requests: Sequence[Request],
     ) -> list[Text]:
-        weights = self._runtime.weights
+        weights = self._weights
         longest = weights.context_tokens // 2  # as in the reference; the longest prompt leaves room for more
         if decoding.temperature:
             seeds = [request.audio.slice.index for request in requests]
             rules = Sampling(decoding.temperature, weights.end, longest, weights.suppressed, weights.suppressed_first)
-            return sample(listening, prompted, self._runtime.logits, rules, seeds)
-        if decoding.beam_size > MAX_BEAM:
-            raise UsageError(f"the fused engine searches with a beam of {MAX_BEAM} at most, not {decoding.beam_size}")
+            return sample(listening, prompted, runtime.logits, rules, seeds)
         rules_ = Rules(decoding.beam_size, weights.end, longest, decoding.no_repeat_ngram_tokens)
-        return search(listening, self._beginning(prompted), rules_)
+        return search(listening, self._beginning(runtime, prompted), rules_)
 
-    def _beginning(self, prompted: Step) -> Step:
+    def _beginning(self, runtime: Runtime, prompted: Step) -> Step:
         """The step after the prompts, where more tokens are suppressed than later on."""
-        weights = self._runtime.weights
-        logits = self._runtime.logits(prompted.states)
-        logits[:, [*weights.suppressed, *weights.suppressed_first]] = -np.inf
+        logits = runtime.logits(prompted.states)
+        logits[:, [*self._weights.suppressed, *self._weights.suppressed_first]] = -np.inf
         logprobs = np.log(np.maximum(_probabilities(logits), np.finfo(np.float32).tiny))
         best = np.argsort(-logprobs, axis=-1, kind="stable")[:, :_CANDIDATES]
         return replace(prompted, best=best, logprobs=np.take_along_axis(logprobs, best, axis=-1))
@@ -216,6 +232,18 @@ class FusedEngine:
                 aligned.append(timed)
             at = end
         return words_of(aligned, request.audio.slice)
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """A slice that the decoder can be set before."""
+
+    request: Request
+    memory: Any
+    language: tuple[str, float]
+
+    def prompt(self, decoding: Decoding) -> str:
+        return self.request.prompts.get(self.language[0], "") if decoding.use_prompt else ""
 
 
 @dataclass(frozen=True, slots=True)

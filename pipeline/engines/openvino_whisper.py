@@ -6,9 +6,10 @@ OpenVINO was measured against ONNX Runtime and CTranslate2: it alone computes in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,8 @@ from pipeline.errors import UsageError
 
 Floats = npt.NDArray[np.float32]
 _MASKED = np.float32(-1e9)
+MAX_LANES = 2
+"""Each holds what it computes with: 90 MiB for the base model in batches of 4. Two serve two cores best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +41,15 @@ class Memory:
 
 
 class OpenVinoWhisper:
-    """The compiled graphs. Not thread-safe; one per process."""
+    """The compiled graphs, and one lane's use of them. Not thread-safe: a lane has one thread."""
 
-    def __init__(self, weights: WhisperWeights, arithmetic: Arithmetic, threads: int) -> None:
+    def __init__(self, weights: WhisperWeights, arithmetic: Arithmetic, threads: int, lanes: int = 1) -> None:
+        """``threads`` in all, shared by as many uses at the same time as there are ``lanes``."""
         core = ov.Core()
         options = {
             "INFERENCE_PRECISION_HINT": arithmetic.memory,
             "INFERENCE_NUM_THREADS": threads,
-            "PERFORMANCE_HINT": "LATENCY",
+            "NUM_STREAMS": lanes,
             # 8 bits by default, which rounded a text otherwise beside a longer prompt, and saved nothing here.
             "KV_CACHE_PRECISION": arithmetic.memory,
         }
@@ -59,9 +63,21 @@ class OpenVinoWhisper:
         compress_model_transformation(encoder)
         # A scale for each row would put an encoder in 8 bits 11 % off, one for 128 numbers 8 %, in a tenth more time.
         encoding = options | ({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 128} if arithmetic.int8_encoder else {})
-        self._encoder = core.compile_model(encoder, "CPU", encoding).create_infer_request()
-        self._decoder = core.compile_model(step_graph(weights, arithmetic), "CPU", grouped).create_infer_request()
-        self._logits = core.compile_model(logits_graph(weights, arithmetic), "CPU", grouped).create_infer_request()
+        self._compiled = (
+            core.compile_model(encoder, "CPU", encoding),
+            core.compile_model(step_graph(weights, arithmetic), "CPU", grouped),
+            core.compile_model(logits_graph(weights, arithmetic), "CPU", grouped),
+        )
+        self._take_requests()
+
+    def _take_requests(self) -> None:
+        self._encoder, self._decoder, self._logits = (graph.create_infer_request() for graph in self._compiled)
+
+    def beside(self) -> Self:
+        """Another lane over the same weights."""
+        other = copy(self)
+        other._take_requests()
+        return other
 
     def encode(self, mel: Floats) -> Memory:
         """The memory of log-mel features ``(mels, frames of 10 ms)``, an even number of frames."""
@@ -202,11 +218,14 @@ def load_fused(
     threads: int,
     int8_encoder: bool = False,
     int8_decoder: bool = True,
+    most_lanes: int = MAX_LANES,
 ) -> FusedEngine:
     """The fused engine on this CPU, in ``bf16`` or ``f32``. Raises UsageError where the model cannot be loaded."""
     weights = load_weights(folder)
+    lanes = min(threads, most_lanes)
     try:
-        runtime = OpenVinoWhisper(weights, Arithmetic(arithmetic, int8_decoder, int8_encoder), threads)
+        first = OpenVinoWhisper(weights, Arithmetic(arithmetic, int8_decoder, int8_encoder), threads, lanes)
+        runtimes = [first, *(first.beside() for _ in range(lanes - 1))]
     except RuntimeError as error:
         raise UsageError(f"OpenVINO cannot compute the model in {folder}: {error}") from error
-    return FusedEngine(runtime, folder, fingerprint)
+    return FusedEngine(runtimes, folder, fingerprint)

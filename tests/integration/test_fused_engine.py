@@ -182,7 +182,7 @@ def test_words_begin_where_the_references_do(heard: list[Hypothesis], reference:
 def test_in_bfloat16_the_text_is_nearly_the_same(
     base: Path, half: OpenVinoWhisper, requests: Sequence[Request], heard: list[Hypothesis]
 ) -> None:
-    found = FusedEngine(half, base, "half").transcribe(requests, Decoding(beam_size=3))
+    found = FusedEngine([half], base, "half").transcribe(requests, Decoding(beam_size=3))
     assert error_rate(found, heard) < 0.05
 
 
@@ -190,7 +190,7 @@ def test_a_slice_has_the_same_text_alone_and_in_a_batch(
     base: Path, exact: OpenVinoWhisper, requests: Sequence[Request]
 ) -> None:
     """Though the others have prompts and sounds of other lengths, and leave the batch before it or after it."""
-    engine = FusedEngine(exact, base, "exact")
+    engine = FusedEngine([exact], base, "exact")
     together = engine.transcribe(requests, Decoding(beam_size=3))
     alone = [engine.transcribe([one], Decoding(beam_size=3))[0] for one in requests]
     assert texts(alone) == texts(together)
@@ -210,7 +210,7 @@ def test_the_language_is_heard(engine: FusedEngine, requests: Sequence[Request])
 def test_a_sampled_text_does_not_depend_on_the_batch(
     base: Path, exact: OpenVinoWhisper, requests: Sequence[Request]
 ) -> None:
-    engine, drawn = FusedEngine(exact, base, "exact"), Decoding(beam_size=1, temperature=0.4, use_prompt=False)
+    engine, drawn = FusedEngine([exact], base, "exact"), Decoding(beam_size=1, temperature=0.4, use_prompt=False)
     together = texts(engine.transcribe(requests[1:3], drawn))
     assert together == [texts(engine.transcribe([one], drawn))[0] for one in requests[1:3]]
 
@@ -266,9 +266,9 @@ def test_an_error_of_the_runtime_asks_for_another_try(
     base: Path, weights: WhisperWeights, requests: Sequence[Request]
 ) -> None:
     with pytest.raises(RetriableError, match="2 slices: bad allocation"):
-        FusedEngine(Failing(weights), base, "failing").transcribe(requests[:2], Decoding())
+        FusedEngine([Failing(weights)], base, "failing").transcribe(requests[:2], Decoding())
 
 
 def test_a_folder_without_a_tokenizer_is_refused(weights: WhisperWeights, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"tokenizer\.json"):
-        FusedEngine(Failing(weights), tmp_path, "failing")
+        FusedEngine([Failing(weights)], tmp_path, "failing")
