@@ -37,20 +37,23 @@ class Lecture(msgspec.Struct, frozen=True):
     duration_ms: int
     sentences: tuple[Timed, ...]
     messages: tuple[bytes, ...]
+    text: str = ""
+    """What is said in it, where it is not known when."""
 
     @property
     def item(self) -> Item:
         """As ``bench.scoring`` wants it."""
-        text = "\n".join(sentence.text for sentence in self.sentences)
+        text = self.text or "\n".join(sentence.text for sentence in self.sentences)
         return Item(self.name, Path(self.name), self.language, self.duration_ms, text, True, self.sentences)
 
 
-def lectures(audio: Path) -> tuple[Lecture, ...]:
-    """Out of a file that this module has written, else of a folder like the shared data."""
+def lectures(audio: Path, sets: Sequence[str] = ("lectures",)) -> tuple[Lecture, ...]:
+    """Out of a file that this module has written, else of ``sets`` of a folder like the shared data."""
     if audio.is_file():
         return msgspec.msgpack.decode(audio.read_bytes(), type=tuple[Lecture, ...])
-    # Videos only: the rest is there to test other things than speed.
-    return tuple(_sliced(item) for item in load("lectures", audio) if item.path.suffix == ".mp4")
+    # Among the lectures videos only: the rest is there to test other things than speed.
+    items = [item for name in sets for item in load(name, audio) if name != "lectures" or item.path.suffix == ".mp4"]
+    return tuple(_sliced(item) for item in items)
 
 
 def ready(some: Sequence[Lecture], count: int) -> list[SliceReady]:
@@ -89,7 +92,8 @@ def _sliced(item: Item) -> Lecture:
             )
             for audio in heard
         )
-    return Lecture(item.name, item.language, item.duration_ms, item.sentences, messages)
+    text = "" if item.sentences else item.text
+    return Lecture(item.name, item.language, item.duration_ms, item.sentences, messages, text)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The references: which files there are, what is said in them, and when.
 
 Two roots: the demo lectures of this project and, where it lies beside the checkout, the folder of real
-speech. Sets: demo, lectures, derived, aishell, librispeech, ljspeech, swc.
+speech. Sets: demo, lectures, derived, aishell, librispeech, ljspeech, swc, others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipeline.errors import UsageError
 CHECKOUT = Path(__file__).resolve().parents[1]
 DEMO = CHECKOUT / "demo"
 SHARED_DATA = CHECKOUT.parent / "shared" / "data"
-SETS = ("demo", "lectures", "derived", "aishell", "librispeech", "ljspeech", "swc")
+SETS = ("demo", "lectures", "derived", "aishell", "librispeech", "ljspeech", "swc", "others")
 
 _GLOSSARIES = {
     "pythagoras": "glossary",
@@ -50,7 +50,14 @@ def load(name: str, shared_data: Path = SHARED_DATA) -> tuple[Item, ...]:
         return tuple(_lectures(DEMO if name == "demo" else shared_data / "lectures"))
     if name == "derived":
         return tuple(_derived(shared_data / "derived"))
+    if name == "others":
+        named = tuple(folder for folder, _ in _FOLDERS.values())
+        return tuple(item for item in _utterances(shared_data, "", False) if not _lies_in(item, shared_data, named))
     return tuple(_utterances(shared_data, *_FOLDERS[name]))
+
+
+def _lies_in(item: Item, shared_data: Path, folders: tuple[str, ...]) -> bool:
+    return item.path.relative_to(shared_data).as_posix().startswith(folders)
 
 
 def duration_ms(path: Path) -> int:

@@ -20,7 +20,7 @@ from typing import Any
 
 from bench import clips
 from bench.clips import Lecture
-from bench.data import SHARED_DATA
+from bench.data import SETS, SHARED_DATA
 from bench.engine_measure import Loaded, watched
 from bench.engine_summary import LEGEND, summary, table
 from bench.engine_systems import SYSTEMS, Fused, System, Task, present
@@ -104,6 +104,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.engine", description="Engines beside each other.")
     parser.add_argument("--model", type=Path, default=default_cache() / "base", help="CTranslate2 folder, float16")
     parser.add_argument("--audio", type=Path, default=SHARED_DATA, help="shared data, or a file of bench.clips")
+    parser.add_argument("--sets", default="lectures", help=f"some of {','.join(SETS)}: errors of more than lectures")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu")
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--slices", type=int, default=0, help="0: each slice of the lectures once")
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _measure(given: argparse.Namespace) -> None:
-    lectures = clips.lectures(given.audio)
+    lectures = clips.lectures(given.audio, given.sets.split(","))
     model = given.model
     if given.shape:
         from bench.gpu.shapes import random_folder

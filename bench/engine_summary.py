@@ -95,7 +95,7 @@ def _texts(one: Loaded, beside: Loaded, lectures: Sequence[Lecture]) -> dict[str
 
 def _starts(scores: Mapping[str, Score]) -> dict[str, float]:
     errors = [ms for file in scores.values() for ms in file.word_starts.errors_ms]
-    return {"median": percentile(errors, 50), "p90": percentile(errors, 90)}
+    return {"median": percentile(errors, 50), "p90": percentile(errors, 90)} if errors else {}
 
 
 def _snapped(one: Loaded) -> list[Heard]:

@@ -48,7 +48,7 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """Each lecture, then an hour of each language, first without and then with its glossary."""
+    """Each lecture, a very fast speaker, then an hour of each language, first without and then with its glossary."""
     every = [
         Case(item.name, item.language, with_glossary, transcripts_of(item, with_glossary=with_glossary))
         for name in ("lectures", "derived")
@@ -56,6 +56,8 @@ def cases() -> Iterator[Case]:
         for with_glossary in ((False, True) if item.glossary else (False,))
     ]
     yield from every
+    for item in load("swc"):
+        yield Case(item.name, item.language, False, transcripts_of(item, with_glossary=False))
     for language in ("zh", "en"):
         for glossary in (False, True):
             some = [case.kept for case in every if (case.language, case.glossary) == (language, glossary)]

@@ -1,8 +1,8 @@
 """Where a cue or a line may break, and how well: the words of a transcript glued into unbreakable atoms.
 
-An atom is never split: a Latin word, a number with its measure word or unit, a term of the course, a Chinese word of
-jieba's dictionary, a word with the punctuation that belongs to it. What a break before an atom costs follows the line
-treatment of the Netflix Timed Text Style Guides: best at the end of a sentence, then of a clause, then before a
+An atom is never split: a Latin word, a number with its measure word or unit, a term of the course, the name of a
+letter, a Chinese word of jieba's dictionary, a word with its punctuation. What a break before an atom costs follows the
+line treatment of the Netflix Timed Text Style Guides: best at the end of a sentence, then of a clause, then before a
 phrase (a conjunction, a preposition), never between an article, a preposition or a conjunction and what it governs,
 nor between a number with its measure word and what is counted. Which words lean on which: ``cue_words``. Only atoms
 wider than a line are taken apart again, at their words.
@@ -11,10 +11,10 @@ wider than a line are taken apart again, at their words.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 
 from pipeline.cue_profiles import CueProfile, base_language, half_units
 from pipeline.cue_words import (
@@ -24,6 +24,7 @@ from pipeline.cue_words import (
     is_label,
     leans_back,
     leans_on,
+    letter_names,
     measure_length,
     opens_phrase,
 )
@@ -49,7 +50,6 @@ BEFORE_PHRASE = 9
 INSIDE_ATOM = 40
 BAD_EDGE = 14
 PAUSE_MS = 250
-
 
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _KANA = re.compile(r"[\u3040-\u30ff\u31f0-\u31ff]")
@@ -87,8 +87,7 @@ def atoms_of(
         if words and atoms and sentence.speaker != atoms[-1].speaker:
             words[0] = replace(words[0], text=_dashed(words[0].text))
         if words:
-            of_sentence = _atoms_of_sentence(words, sentence.language, profile_of(sentence.language), terms)
-            atoms.extend(replace(atom, speaker=sentence.speaker) for atom in of_sentence)
+            atoms.extend(_atoms_of_sentence(words, sentence, profile_of(sentence.language), terms))
     return tuple(atoms)
 
 
@@ -121,15 +120,22 @@ def _tidy(words: Sequence[Word], before: Atom | None, media_end_ms: int) -> list
     return tidied
 
 
-def _atoms_of_sentence(words: list[Word], language: str, profile: CueProfile, terms: TermSpotter) -> Iterator[Atom]:
-    groups = _groups(words, _may_break(words, language, terms))
+def _atoms_of_sentence(
+    words: list[Word], sentence: Sentence, profile: CueProfile, terms: TermSpotter
+) -> Iterator[Atom]:
+    groups = _groups(words, _may_break(words, sentence.language, terms))
     fitting = [piece for group in groups for piece in _taken_apart(group, profile)]
     before: list[Word] | None = None
     for group, is_inner in fitting:
-        text = "".join(word.text for word in group)
+        text = _joined(group)
         cost = 0 if before is None else INSIDE_ATOM if is_inner else _cost_between(before, group)
-        yield Atom(text, group[0].start_ms, group[-1].end_ms, before is None, profile, cost, len(group))
+        times = group[0].start_ms, group[-1].end_ms
+        yield Atom(text, *times, before is None, profile, cost, len(group), sentence.speaker)
         before = group
+
+
+def _joined(words: Sequence[Word]) -> str:
+    return words[0].text if len(words) == 1 else "".join([word.text for word in words])
 
 
 def _groups(words: list[Word], may_break: list[bool]) -> list[list[Word]]:
@@ -143,7 +149,7 @@ def _groups(words: list[Word], may_break: list[bool]) -> list[list[Word]]:
 
 
 def _taken_apart(group: list[Word], profile: CueProfile) -> list[tuple[list[Word], bool]]:
-    width = half_units("".join(word.text for word in group).strip(), profile)
+    width = half_units(_joined(group).strip(), profile)
     if width <= 2 * profile.max_units_per_line:
         return [(group, False)]
     return [([word], index > 0) for index, word in enumerate(group)]
@@ -152,29 +158,29 @@ def _taken_apart(group: list[Word], profile: CueProfile) -> list[tuple[list[Word
 def _may_break(words: list[Word], language: str, terms: TermSpotter) -> list[bool]:
     """Say for each word whether a break before it is allowed at all."""
     text = "".join(word.text for word in words)
-    boundaries = _dictionary_boundaries(text, language)
-    spans = terms.spans(text)
-    starts = [start for start, _ in spans]
+    simplified = _simplified(text, language)
+    boundaries = None
+    if simplified is not None:
+        boundaries = frozenset(accumulate(map(len, load_lexicon().tokenizer.cut(simplified)), initial=0))
+    whole = [*terms.spans(text), *letter_names(simplified or "")]
+    inside = {place for start, end in whole for place in range(start + 1, end)}
     allowed, offset = [], 0
     for index, word in enumerate(words):
-        span = bisect_left(starts, offset) - 1
-        is_inside_term = span >= 0 and offset < spans[span][1]
-        is_free = index > 0 and not is_inside_term and _is_free(text, offset, boundaries)
+        is_free = index > 0 and offset not in inside and _is_free(text, offset, boundaries)
         allowed.append(is_free)
         offset += len(word.text)
     return allowed
 
 
-def _dictionary_boundaries(text: str, language: str) -> frozenset[int] | None:
-    """Return the offsets between jieba's words, or None where its dictionary does not know the language.
+def _simplified(text: str, language: str) -> str | None:
+    """Return the text as jieba's dictionary writes it, or None where that does not know the language.
 
     The dictionary is simplified; folding keeps the number of characters.
     """
     if base_language(language) in {"ja", "jpn", "ko", "kor"} or not _HAN.search(text):
         return None
-    simplified = converter_of(WORKING_SCRIPT).convert(text)
-    known = simplified if len(simplified) == len(text) else text
-    return frozenset(start for _, start, _ in load_lexicon().tokenizer.tokenize(known))
+    simplified = str(converter_of(WORKING_SCRIPT).convert(text))
+    return simplified if len(simplified) == len(text) else text
 
 
 def _is_free(text: str, offset: int, boundaries: frozenset[int] | None) -> bool:
@@ -214,8 +220,7 @@ def _script(character: str) -> str:
 
 
 def _cost_between(before: list[Word], after: list[Word]) -> int:
-    left = "".join(word.text for word in before).strip()
-    right = "".join(word.text for word in after).strip()
+    left, right = _joined(before).strip(), _joined(after).strip()
     pause_ms = after[0].start_ms - before[-1].end_ms
     bonus = min(8, pause_ms // 125) if pause_ms >= PAUSE_MS else 0
     cost = _mark_cost(left[-1])

@@ -12,7 +12,7 @@ save a greater one: a broken rule, then a moved start, then a sentence that shar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from pipeline.cue_profiles import CueProfile, reading_ms
@@ -43,20 +43,27 @@ REACH = 2
 def solve(table: Table) -> list[Run]:
     """Cut all atoms of the table into cues; every atom is in exactly one run, in order."""
     bounds = [index for index, opens in enumerate(table.opens) if opens]
-    alone = [_cut(table, first, last, None) for first, last in pairwise(bounds)]
+    alone: list[tuple[int, list[Run]]] = []
+    known: dict[int, list[_Candidate]] = {}
+    for first, last in pairwise(bounds):
+        candidates = {end: list(_candidates(table, first, end)) for end in range(first + 1, last + 1)}
+        alone.append(_cut(table, first, last, None, candidates))
+        if alone[-1][0] >= BROKEN:
+            known |= candidates
     troubled = [index for index, (cost, _) in enumerate(alone) if cost >= BROKEN]
     runs: list[Run] = []
     done = 0
     for first, last in _regions(troubled, len(alone)):
         runs.extend(run for _, cut in alone[done:first] for run in cut)
-        runs.extend(_cut_again(table, bounds[first], bounds[last]))
+        runs.extend(_cut_again(table, bounds[first], bounds[last], known))
         done = last
     runs.extend(run for _, cut in alone[done:] for run in cut)
     return runs
 
 
-def _cut_again(table: Table, first: int, last: int) -> list[Run]:
-    candidates = [list(_candidates(table, first, end)) for end in range(first + 1, last + 1)]
+def _cut_again(table: Table, first: int, last: int, known: Mapping[int, Sequence[_Candidate]]) -> list[Run]:
+    ends = range(first + 1, last + 1)
+    candidates = {end: list(_candidates(table, first, end, known.get(end, ()))) for end in ends}
     runs: list[Run] = []
     for lateness_ms in (None, (LATE_MS,), (LATE_MS, *LAGS_MS)):
         cost, runs = _cut(table, first, last, lateness_ms, candidates)
@@ -88,8 +95,10 @@ _State = tuple[int, int, int, int]
 """The least cost up to an atom, the atom where its last run begins, the state there, the shift of what follows."""
 
 
-_Candidate = tuple[int, CueProfile, int, int]
-"""A run that may end at some atom: where it begins, its profile, its cost, the time that it needs on screen."""
+_Candidate = tuple[int, CueProfile, int, int, int]
+"""A run that may end at some atom: where it begins, its profile, its cost, the time that it needs on screen, its start
+with the gap that must follow the run.
+"""
 
 
 def _cut(
@@ -97,29 +106,45 @@ def _cut(
     first: int,
     last: int,
     lateness_ms: Sequence[int] | None,
-    candidates: Sequence[Sequence[_Candidate]] | None = None,
+    candidates: Mapping[int, Sequence[_Candidate]],
 ) -> tuple[int, list[Run]]:
     """Return the cost and the runs of the best cut; starts move only where ``lateness_ms`` says how far.
 
-    ``candidates`` are those of each end after ``first``, where they are known.
+    ``candidates`` are those of each end after ``first``.
     """
+    shifts = _shifts(table, first, first, last, lateness_ms)
     best: list[list[_State]] = [
-        [(_moving_cost(shift_ms), first, 0, shift_ms) for shift_ms in _shifts(table, first, first, last, lateness_ms)]
+        [(_moving_cost(shift_ms), first, 0, shift_ms) for shift_ms in shifts if shift_ms <= 0],
     ]
     for end in range(first + 1, last + 1):
-        ending = candidates[end - first - 1] if candidates else list(_candidates(table, first, end))
         shifts = _shifts(table, end, first, last, lateness_ms)
-        best.append(list(_worth_keeping(_best_state(table, first, end, shift, ending, best) for shift in shifts)))
+        best.append(_states(table, first, end, shifts, candidates[end], best))
     return best[-1][0][0], _traced(best, first, last)
 
 
-def _worth_keeping(states: Iterable[_State]) -> Iterator[_State]:
-    """Of states by their shift, those that are cheaper than every earlier start: a later one only loses time."""
-    least = INFINITE
-    for state in states:
-        if state[0] < least:
-            least = state[0]
-            yield state
+def _states(
+    table: Table,
+    first: int,
+    end: int,
+    shifts: Sequence[int],
+    candidates: Sequence[_Candidate],
+    best: Sequence[Sequence[_State]],
+) -> list[_State]:
+    """The states at ``end`` by their shift, those that are cheaper than every earlier start: a later one only loses
+    time. So the last is the cheapest, and without its own price a shift costs no more than the one before.
+    """
+    kept: list[_State] = []
+    bound = INFINITE
+    for shift_ms in shifts:
+        moving = _moving_cost(shift_ms)
+        if kept:
+            bound = min(bound, kept[-1][0] - moving)
+        way = _best_way(first, table.limit_ms(end) + shift_ms, candidates, best, bound)
+        if way:
+            cost, begin, option = way
+            kept.append((cost + moving, begin, option, shift_ms))
+            bound = cost + 1
+    return kept
 
 
 def _shifts(table: Table, index: int, first: int, last: int, lateness_ms: Sequence[int] | None) -> tuple[int, ...]:
@@ -140,17 +165,23 @@ def _moving_cost(shift_ms: int) -> int:
     return MOVED * max(1, shift_ms // LATE_MS) if shift_ms > LATE_MS else MOVED if shift_ms else 0
 
 
-def _candidates(table: Table, first: int, end: int) -> Iterator[_Candidate]:
-    """Yield each run that may end before ``end``."""
-    rank, spoken_ms = 0, table.starts[end - 1]
-    for begin in range(end - 1, first - 1, -1):
-        rank = max(rank, table.ranks[begin])
-        profile = table.profiles[rank]
+def _candidates(table: Table, first: int, end: int, known: Sequence[_Candidate] = ()) -> Iterator[_Candidate]:
+    """Yield each run that may end before ``end``, the shortest first; ``known`` are the first of them."""
+    yield from known
+    rank = table.rank(end - len(known), end) if known else 0
+    ranks, profiles, starts = table.ranks, table.profiles, table.starts
+    spoken_ms, is_last = starts[end - 1], end == len(table.atoms)
+    for begin in range(end - 1 - len(known), first - 1, -1):
+        if ranks[begin] > rank:
+            rank = ranks[begin]
+        profile, start_ms = profiles[rank], starts[begin]
+        if begin < end - 1 and spoken_ms - start_ms > profile.max_duration_ms:
+            return
         width = table.width(begin, end, rank)
         cost = _fixed_cost(table, begin, end, rank, width)
-        if cost < 0 or (begin < end - 1 and spoken_ms - table.starts[begin] > profile.max_duration_ms):
+        if cost < 0:
             return
-        yield begin, profile, cost, reading_ms(width, profile)
+        yield begin, profile, cost, reading_ms(width, profile), start_ms + (0 if is_last else profile.min_gap_ms)
 
 
 def _fixed_cost(table: Table, begin: int, end: int, rank: int, width: int) -> int:
@@ -174,29 +205,28 @@ def _orphan_cost(table: Table, begin: int, end: int, room: int, width: int) -> i
     return ORPHAN * (room - 2 * width) // room
 
 
-def _best_state(
-    table: Table,
-    first: int,
-    end: int,
-    shift_ms: int,
-    candidates: Sequence[_Candidate],
-    best: Sequence[Sequence[_State]],
-) -> _State:
-    limit_ms = table.limit_ms(end) + shift_ms
-    is_last = end == len(table.atoms)
-    least, winner = INFINITE, (0, 0)
-    for begin, profile, fixed, need_ms in candidates:
-        room_ms = limit_ms - table.starts[begin] - (0 if is_last else profile.min_gap_ms)
-        for option, state in enumerate(best[begin - first]):
+def _best_way(
+    first: int, limit_ms: int, candidates: Sequence[_Candidate], best: Sequence[Sequence[_State]], bound: int
+) -> tuple[int, int, int] | None:
+    """The cheapest run that must be gone at ``limit_ms``: its cost, its begin and the state there; None where none
+    costs less than ``bound``.
+    """
+    least, winner = bound, None
+    for begin, profile, fixed, need_ms, opens_ms in candidates:
+        states = best[begin - first]
+        is_short = limit_ms - opens_ms - states[0][3] < need_ms  # from the earliest start, and so from any
+        if states[-1][0] + fixed + (BROKEN if is_short else 0) >= least:
+            continue
+        for option, state in enumerate(states):
             cost = state[0] + fixed
             if cost >= least:
                 continue
-            shown_ms = min(room_ms - state[3], profile.max_duration_ms)
+            shown_ms = min(limit_ms - opens_ms - state[3], profile.max_duration_ms)
             if shown_ms < need_ms:
-                cost += _shortfall_cost(shown_ms, need_ms, profile)
+                cost += _shortfall_cost(shown_ms, need_ms, profile) if cost + BROKEN < least else BROKEN
             if cost < least:
                 least, winner = cost, (begin, option)
-    return least + _moving_cost(shift_ms), *winner, shift_ms
+    return (least, *winner) if winner else None
 
 
 def _shortfall_cost(shown_ms: int, need_ms: int, profile: CueProfile) -> int:

@@ -49,11 +49,16 @@ class Table:
         self.profiles = sorted({atom.profile for atom in atoms}, key=_laxness, reverse=True)
         self.ranks = [self.profiles.index(atom.profile) for atom in atoms]
         self.widths = [self._widths(profile) for profile in self.profiles]
-        self.spaces = [half_units(" ", profile) for profile in self.profiles]
+        self.line_starts = list(map(self._line_starts, self.widths, self.profiles))
         self.sharing = list(accumulate(map(self._sharing_cost, range(len(atoms))), initial=0))
 
     def _widths(self, profile: CueProfile) -> list[int]:
         return list(accumulate((half_units(atom.text, profile) for atom in self.atoms), initial=0))
+
+    def _line_starts(self, widths: Sequence[int], profile: CueProfile) -> list[int]:
+        """Where a line that begins with an atom begins among the widths: behind the atom's space."""
+        space = half_units(" ", profile)
+        return [width + space * lead for width, lead in zip(widths, self.leads, strict=False)]
 
     def _sharing_cost(self, index: int) -> int:
         pause_ms = self.pause_ms(index)
@@ -76,8 +81,7 @@ class Table:
 
     def width(self, first: int, last: int, rank: int) -> int:
         """Return the width of ``[first, last)`` as one line, in half units of the profile ``rank``."""
-        widths = self.widths[rank]
-        return widths[last] - widths[first] - self.leads[first] * self.spaces[rank]
+        return self.widths[rank][last] - self.line_starts[rank][first]
 
     def rank(self, first: int, last: int) -> int:
         """Return the index of the strictest profile among the atoms ``[first, last)``."""
@@ -93,18 +97,17 @@ def split_of(table: Table, begin: int, end: int, rank: int) -> tuple[int, int] |
     profile = table.profiles[rank]
     if profile.max_lines == 1:
         return None
-    widths, room = table.widths[rank], 2 * profile.max_units_per_line
-    base = widths[begin] + table.leads[begin] * table.spaces[rank]
-    best: tuple[int, int] | None = None
+    widths, starts, room = table.widths[rank], table.line_starts[rank], 2 * profile.max_units_per_line
+    base, whole, costs = starts[begin], widths[end], table.break_costs
+    least, best = HOPELESS, 0
     for middle in range(min(bisect_right(widths, base + room, begin, end + 1) - 1, end - 1), begin, -1):
-        left = widths[middle] - base
-        right = widths[end] - widths[middle] - table.leads[middle] * table.spaces[rank]
+        right = whole - starts[middle]
         if right > room:
             break
-        cost = table.break_costs[middle] // 2 + UNEVEN * abs(left - right) // room
-        if best is None or cost < best[0]:
-            best = cost, middle
-    return best
+        cost = costs[middle] // 2 + UNEVEN * abs(widths[middle] - base - right) // room
+        if cost < least:
+            least, best = cost, middle
+    return (least, best) if best else None
 
 
 def lines_of(table: Table, run: Run) -> tuple[str, ...]:

@@ -6,11 +6,12 @@ All by the words alone, in Chinese (simplified and traditional) and English; ``c
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
-from pipeline.postprocess.chinese_numbers import MEASURE_WORDS, UNITS
-from pipeline.postprocess.english_numbers import LABEL, UNIT
+from pipeline.postprocess.chinese_measures import MEASURE_WORDS, UNITS
 from pipeline.postprocess.english_numerals import NUMBER_WORDS
+from pipeline.postprocess.english_rows import LABEL, UNIT
 from pipeline.postprocess.script import WORKING_SCRIPT, converter_of
 
 DIGITS = frozenset("0123456789零〇一二三四五六七八九十百千万亿萬億两兩点點")
@@ -49,11 +50,25 @@ _LAST_WORD = re.compile(r"([A-Za-z]+)(?: and)?$")
 _NEXT_WORD = re.compile(r"[ -]?([A-Za-z]+)")
 _SCALE = re.compile(r" (?:percent|per cent|hundred|thousand|million|billion|trillion|[ap]\.?m\.?)\b")
 _REACH_CHARACTERS = 24
+_LETTER_NAME = re.compile(
+    "(?:(?<![A-Za-z])[A-Za-z]{1,3} ?|[艾爱埃诶哎])克[斯司]|达[不布]溜|[艾爱埃][弗福夫尺勒姆斯]|阿[尔耳]?法|贝塔|"
+    "[伽嘎]马|德[尔耳]塔|[艾伊]普西[隆龙]|[西塞]塔|[兰拉][姆布]达|西格[玛马]|欧[米麦]伽"
+)
+"""Of x, w, f, h, l, m, s and the Greek ones, as Whisper writes them."""
 
 
 @lru_cache(maxsize=65_536)
 def _simplified(word: str) -> str:
     return word if word.isascii() else str(converter_of(WORKING_SCRIPT).convert(word))
+
+
+def letter_names(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of the names of letters that Chinese writes with several characters; ``text`` is simplified.
+
+    >>> list(letter_names("等于Ai克斯的平方")), list(letter_names("阿尔法角"))
+    ([(2, 6)], [(0, 3)])
+    """
+    return (found.span() for found in _LETTER_NAME.finditer(text))
 
 
 def leans_on(word: str) -> bool:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:  # engines are loaded where neither ffmpeg nor the post-proces
 LINE_VERSION = 3
 """Raised when a step changes what it makes from the same input, so that finished media are made anew."""
 
-ENGINE_REVISIONS = {"faster-whisper": 2, "fused": 3}
+_SPEAKERS = "+"
+"""Between the key of a result and the fingerprint of what told its speakers apart."""
+
+ENGINE_REVISIONS = {"faster-whisper": 2, "fused": 4}
 """Raised when an engine gives other texts or times from the same weights."""
 
 
@@ -49,11 +52,27 @@ def run_key(
 ) -> str:
     """What everything that is kept of a finished media depends on; ``cues`` is the fingerprint of its cues' profile.
 
-    ``speakers`` is the one of the models that told speakers apart, empty where none did.
+    ``speakers`` is the one of the models that told speakers apart, empty where none did. It can be read from the key
+    (``speakers_of``): who makes a text anew without those models keeps it.
     """
-    return digest(LINE_VERSION, slicing, asr, postprocess.fingerprint, glossary.fingerprint, cues, speakers)
+    key = digest(LINE_VERSION, slicing, asr, postprocess.fingerprint, glossary.fingerprint, cues, "")
+    return _with_speakers(key, speakers)
+
+
+def speakers_of(run: str) -> str:
+    """What ``run_key`` was told of speakers.
+
+    >>> speakers_of("0123456789abcdef+fedcba9876543210"), speakers_of("0123456789abcdef")
+    ('fedcba9876543210', '')
+    """
+    return run.partition(_SPEAKERS)[2]
 
 
 def incomplete_key(run: str) -> str:
     """Of a result some slices of which failed: never equal to ``run``, so that the same run again makes it anew."""
-    return digest(run, "incomplete")
+    key, _, speakers = run.partition(_SPEAKERS)
+    return _with_speakers(digest(key, "incomplete"), speakers)
+
+
+def _with_speakers(key: str, speakers: str) -> str:
+    return f"{key}{_SPEAKERS}{speakers}" if speakers else key

@@ -35,9 +35,9 @@ def profile_of(wishes: Wishes, present: SubtitleProfile) -> SubtitleProfile:
 def read_profile(asked: str) -> SubtitleProfile:
     """By its name, or from a file. Raises UsageError, in one line, where there is neither or the file is bad."""
     path = Path(asked)
-    if asked in BUILT_IN or not (path.suffix.lower() == ".toml" or path.is_file()):
-        return profile_named(asked)
     try:
+        if asked in BUILT_IN or not (path.suffix.lower() == ".toml" or path.is_file()):
+            return profile_named(asked)
         if path.stat().st_size > LARGEST_FILE_BYTES:
             raise UsageError(f"{path}: a subtitle profile is a short TOML file")
         text = path.read_text("utf-8")

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from pipeline.values import CueQuality, LedgerSpan, Outcome, Replacement, Sentence, Slice, SliceTranscript, Span, Word
+from pipeline.values import CueQuality, LedgerSpan, Outcome, Replacement, Sentence, Slice, SliceTranscript, Word
 
 MISSED_WORDS_PER_SECOND = 3.0
 """What is said in a second that no word covers; Mandarin has four characters there, English two and a half words."""
@@ -95,22 +95,18 @@ class _Place:
 
     def unheard_ms(self, words: Sequence[Word]) -> int:
         """The speech between the first and the last word that no word covers."""
-        span = Span(words[0].start_ms, max(words[0].start_ms, words[-1].end_ms))
-        free_ms = sum(one.duration_ms for one in self._speech_in(span))
-        for word in words:
-            free_ms -= sum(
-                one.duration_ms for one in self._speech_in(Span(word.start_ms, max(word.start_ms, word.end_ms)))
-            )
-        return max(0, free_ms)
+        free_ms = self._speech_ms(words[0].start_ms, words[-1].end_ms)
+        return max(0, free_ms - sum([self._speech_ms(word.start_ms, word.end_ms) for word in words]))
 
-    def _speech_in(self, span: Span) -> Iterator[Span]:
-        for index in range(bisect_right(self._speech_ends, span.start_ms), len(self._speech)):
-            start_ms = max(self._speech[index].start_ms, span.start_ms)
-            end_ms = min(self._speech[index].end_ms, span.end_ms)
-            if start_ms >= span.end_ms:
-                return
-            if start_ms < end_ms:
-                yield Span(start_ms, end_ms)
+    def _speech_ms(self, start_ms: int, end_ms: int) -> int:
+        """How much speech there is in ``[start_ms, end_ms)``."""
+        spoken_ms = 0
+        for index in range(bisect_right(self._speech_ends, start_ms), len(self._speech)):
+            span = self._speech[index]
+            if span.start_ms >= end_ms:
+                break
+            spoken_ms += max(0, min(span.end_ms, end_ms) - max(span.start_ms, start_ms))
+        return spoken_ms
 
 
 def _judged(words: Sequence[Word], place: _Place) -> CueQuality:

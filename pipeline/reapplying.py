@@ -11,13 +11,10 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 
 from pipeline.finishing import Heard, finish
-from pipeline.keys import incomplete_key, run_key
+from pipeline.keys import incomplete_key, run_key, speakers_of
 from pipeline.ledger import NO_AUDIO
 from pipeline.store_line import LineStore, MadeUnder
 from pipeline.values import Media, MediaResult, Outcome, Sentence, Span, Turn
-
-KEPT_SPEAKERS = "as they were"
-"""Stands, in the fingerprint, for the models that told speakers apart: which they were is not stored."""
 
 
 class State(StrEnum):
@@ -62,15 +59,14 @@ def reapply(media_id: str, store: LineStore, *, is_dry: bool) -> Reapplied:
     glossary, profile = store.glossary(media.course_id), store.profile(media.course_id)
     pairs = store.made_of(media_id, made.slicing, made.asr)
     old = store.result(media_id)
-    turns = tuple(_turns(old.sentences))
-    speakers = KEPT_SPEAKERS if turns else ""
-    wanted = run_key(made.slicing, made.asr, profile.postprocess, glossary, profile.fingerprint, speakers)
+    kept = profile.fingerprint, speakers_of(made.fingerprint)
+    wanted = run_key(made.slicing, made.asr, profile.postprocess, glossary, *kept)
     if _is_incomplete(made, store, [transcript.outcome for _, transcript in pairs]):
         wanted = incomplete_key(wanted)
     if made.fingerprint == wanted:
         return Reapplied(media, State.UP_TO_DATE, glossary.version)
     slices, transcripts = [piece for piece, _ in pairs], [transcript for _, transcript in pairs]
-    cost, heard = old.cost, _heard(old)
+    cost, heard, turns = old.cost, _heard(old), tuple(_turns(old.sentences))
     new = finish(media_id, slices, transcripts, heard, glossary, profile.postprocess, cost, profile, turns)
     if not is_dry:
         version, stands = glossary.version, made.fingerprint

@@ -124,7 +124,7 @@ def _ordered(words: Sequence[Word], starts: Sequence[int], ends: Sequence[int], 
         firsts.append(start)
         lasts.append(latest)
     return tuple(
-        replace(word, start_ms=start_ms, end_ms=max(start_ms, min(end_ms, following_ms)))
+        _timed(word, start_ms, max(start_ms, min(end_ms, following_ms)))
         for word, start_ms, end_ms, following_ms in zip(words, firsts, lasts, [*firsts[1:], lasts[-1]], strict=True)
     )
 
@@ -163,7 +163,11 @@ def _divided(group: Sequence[Word]) -> Iterator[Word]:
     lengths = list(accumulate((max(1, len(word.text.strip())) for word in group), initial=0))
     edges = [start_ms + (end_ms - start_ms) * length // lengths[-1] for length in lengths]
     for word, (first_ms, last_ms) in zip(group, pairwise(edges), strict=True):
-        yield replace(word, start_ms=first_ms, end_ms=last_ms)
+        yield _timed(word, first_ms, last_ms)
+
+
+def _timed(word: Word, start_ms: int, end_ms: int) -> Word:
+    return Word(word.text, start_ms, end_ms, word.probability, word.speaker)
 
 
 def _length_ms(word: Word) -> int:

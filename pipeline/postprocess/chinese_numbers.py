@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from pipeline.postprocess.chinese_measures import MEASURE_WORDS, MEASURES, UNITS
 from pipeline.postprocess.chinese_numerals import DIGIT, NUMERAL, digit_by_digit, in_digits, value_of
+from pipeline.postprocess.chinese_rows import rows
 from pipeline.postprocess.lexicon import load_lexicon
 from pipeline.postprocess.rewriting import Edit, without_overlaps
 
@@ -18,25 +20,6 @@ RULE = "number"
 LEAST_COUNT = 10
 """Counts and ordinals below it stay in characters."""
 
-
-def _listed(words: str) -> tuple[str, ...]:
-    return tuple(sorted(words.split(), key=len, reverse=True))
-
-
-UNITS = _listed(
-    "毫米 厘米 分米 千米 公里 海里 微米 纳米 米 平方米 平方厘米 平方千米 立方米 立方厘米 公顷 毫克 千克 公斤 克 吨 "
-    "毫升 升 毫秒 微秒 秒 秒钟 分钟 小时 摄氏度 度 牛顿 焦耳 千焦 瓦特 瓦 千瓦 千瓦时 伏特 伏 安培 毫安 欧姆 欧 "
-    "赫兹 千赫 兆赫 帕斯卡 帕 "
-    "摩尔 卡路里 大气压 光年 像素 字节 比特 兆 世纪 摄氏 美元 欧元 英镑 日元 港元 人民币"
-)
-"""Whatever number they have is a measure. A 度 or 克 that one of them is (一度) is not: see ``_SET_PHRASES``."""
-MEASURE_WORDS = _listed(
-    "个 位 名 人 条 张 本 件 只 头 匹 辆 架 台 座 栋 间 家 所 棵 株 朵 颗 粒 块 片 层 份 套 双 对 副 支 枝 "
-    "根 把 道 题 页 章 节 行 列 段 句 字 遍 次 回 趟 场 届 期 号 班 组 队 排 年 天 日 月 周 岁 分 元 角 倍 "
-    "步 种 类 项 点 级 阶 代 集 部 册 卷 首 篇 门 课 学时 课时 节课 例 户 亩 斤 两 里 寸 尺 丈 箱 包 瓶 杯 "
-    "碗 盒 袋 桶 滴 笔 轮 样 艘 枚 顿 幅 面 圈 声 万 亿 年代 维 位数 边形 面体 进制"
-)
-"""What may follow a number inside one word of the dictionary (二十个, 十二月)."""
 
 _COUNT = f"{NUMERAL}+"
 _SMALL = "[零一二三四五六七八九十]{1,3}"
@@ -65,12 +48,11 @@ _ABOUT_AFTER = re.compile("[几多余来数]|分之|把(?!握)|成[^为]|\\d")
 _SET_PHRASES = re.compile(
     "(?<![一二三四五六七八九百])十分(?!之?钟|以|米|的?[满得扣])|[万千]分之|一[度克]|三心二意|一千零一夜|十一(?=黄金周|国庆|长假|假期)|双十一|十二生肖|十二时辰|二十四(?=节气|史|孝)|"
     "三十六计|七十二变|十三经|十八(?=般|大|罗汉|层地狱)|一百单八将|十万个为什么|百年|十字|二百五|"
-    "十位(?=[数上的、，。和与是]|百位)|[二三四五六七八九十]+进制|一点一[滴点]|一点半点|五十步笑百步|十有八九|二十八宿|八十天环游"
+    "十位(?=[数上的、，。和与是]|百位)|三百六十行(?!代码|数据|文字)|一百零八将|十万八千里|八十一难|三十年河[东西]|[二三四五六七八九十]+进制|一点一[滴点]|一点半点|五十步笑百步|十有八九|二十八宿|八十天环游"
 )
-_MEASURES = "|".join(sorted({*UNITS, *MEASURE_WORDS}, key=len, reverse=True))
-MEASURED = re.compile(rf"(?:{NUMERAL}|\d)+(?:{_MEASURES})?")
+MEASURED = re.compile(rf"(?:{NUMERAL}|\d)+(?:{MEASURES})?")
 """A number with what it counts in."""
-_COUNTED_IN = re.compile(f"[万亿]?(?:{_MEASURES})")
+_COUNTED_IN = re.compile(f"[万亿]?(?:{MEASURES})")
 _AFTER_POINT = re.compile(f"{NUMERAL}点$")
 _MARKS = re.compile("[^\u3400-\u9fff]+")
 
@@ -92,7 +74,7 @@ def chinese_edits(text: str, protected: Sequence[tuple[int, int]] = ()) -> list[
             if not _touches(edit.start, edit.end, fixed):
                 edits.append(edit)
                 fixed.append((edit.start, edit.end))
-    return without_overlaps([*edits, *_range_starts(text, edits, fixed)])
+    return without_overlaps([*edits, *_rest_of_rows(text, edits, fixed)])
 
 
 def _touches(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
@@ -217,16 +199,18 @@ def _is_inside_word(text: str, start: int, end: int) -> bool:
     return False
 
 
-def _range_starts(text: str, edits: Sequence[Edit], fixed: Sequence[tuple[int, int]]) -> Iterator[Edit]:
-    """三到五厘米: the first number of a range is written as the second."""
-    for edit in edits:
-        found = re.search(f"({_COUNT})[到至]$", text[max(0, edit.start - 12) : edit.start])
-        if not found or not text[edit.start :].startswith(tuple("一二两三四五六七八九十")):
-            continue
-        start = max(0, edit.start - 12) + found.start(1)
-        value, span = value_of(found[1]), (start, start + len(found[1]))
-        if value is not None and not _touches(*span, fixed) and not _is_about(text, *span):
-            yield Edit(*span, in_digits(value), RULE)
+def _rest_of_rows(text: str, edits: Sequence[Edit], fixed: Sequence[tuple[int, int]]) -> Iterator[Edit]:
+    """Where one number of a row is in digits, the others are, too: 三到五厘米, 第三届和第十五届."""
+    taken = {place for edit in edits for place in range(edit.start, edit.end)}
+    for row in rows(text):
+        said = [one for one in row if one.is_said and one.start not in taken]
+        if len(said) < len(row) and all(_may_write(text, one.start, one.end, fixed) for one in said):
+            yield from (Edit(one.start, one.end, one.written, RULE) for one in said)
+
+
+def _may_write(text: str, start: int, end: int, fixed: Sequence[tuple[int, int]]) -> bool:
+    is_free = value_of(text[start:end]) is not None and not _touches(start, end, fixed)
+    return is_free and not _is_about(text, start, end) and not _is_inside_word(text, start, end)
 
 
 _FINDERS: tuple[Callable[[str], Iterator[Edit]], ...] = (

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pipeline.postprocess.english_numerals import (
-    NUMBER_WORDS,
     ONES,
     ORDINALS,
     SCALES,
@@ -20,52 +19,36 @@ from pipeline.postprocess.english_numerals import (
     in_english_digits,
     ordinal_in_digits,
 )
+from pipeline.postprocess.english_rows import AFTER, COUNTED, LABEL, NUMBER, ORDINAL, UNIT, WORD, Member, rows
 from pipeline.postprocess.english_years import MONTH, OH_AFTER, RULE, is_full_year, years
 from pipeline.postprocess.rewriting import Edit, without_overlaps
 
 LEAST_COUNT = 11
 
-_WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
-_ORDINAL = "|".join(sorted(ORDINALS, key=len, reverse=True))
-_TOKEN = rf"(?:hundred|thousand|[mbtr]+illion) and(?= (?:{'|'.join(SMALL)})\b)|{_WORD}"
-_NUMBER = rf"\b(?:{_TOKEN})(?:[ -](?:{_TOKEN}))*\b"
 _ANY_NUMBER = re.compile(
-    rf"(?P<number>{_NUMBER})(?: point (?P<part>(?:{'|'.join(ONES[:10])}|oh)(?: (?:{'|'.join(ONES[:10])}|oh))*)\b)?"
-    rf"(?:[ -](?P<ordinal>{_ORDINAL})\b)?",
+    rf"(?P<number>{NUMBER})(?: point (?P<part>(?:{'|'.join(ONES[:10])}|oh)(?: (?:{'|'.join(ONES[:10])}|oh))*)\b)?"
+    rf"(?:[ -](?P<ordinal>{ORDINAL})\b)?",
     re.IGNORECASE,
 )
-_LONE_ORDINAL = re.compile(rf"\b(?P<ordinal>{_ORDINAL})\b", re.IGNORECASE)
+_LONE_ORDINAL = re.compile(rf"\b(?P<ordinal>{ORDINAL})\b", re.IGNORECASE)
 _MONTH_BEFORE = re.compile(rf"\b(?:{MONTH})(?: the)? $", re.IGNORECASE)
 _MONTH_AFTER = re.compile(rf" (?:of )?(?:{MONTH})\b", re.IGNORECASE)
-LABEL = re.compile(
-    r"\b(?:chapters?|pages?|figures?|fig\.|equations?|sections?|problems?|exercises?|lectures?|lessons?|units?|"
-    r"questions?|tables?|theorems?|volumes?|rooms?|versions?|slides?|parts?|steps?|grades?) $",
-    re.IGNORECASE,
-)
 _SIGN_BEFORE = re.compile(
     r"\b(?:plus|minus|equals|(?:divided|multiplied) by|to the power of|equal to) $", re.IGNORECASE
 )
 _SIGN_AFTER = re.compile(r" (?:plus|minus|squared|cubed|divided by|multiplied by)\b")
-UNIT = re.compile(
-    r"[ -](?:(?:kilo|milli|centi|nano|micro|square |cubic )?(?:met(?:er|re)|gram|lit(?:er|re)|second|watt|volt|joule|"
-    r"newton|hertz|amp|pascal|byte|bit|mole)s?|degrees?|miles? per hour|kg|km|cm|mm|bits?|megabytes?|gigabytes?)\b"
-)
-_AFTER = re.compile(
-    r" (?P<percent>percent|per cent)\b| (?P<money>dollars?|euros?)\b(?: and (?P<cents>[a-z -]+?) cents?\b)?"
-)
 _CLOCK = re.compile(
     rf"\b(?P<hour>{'|'.join(ONES[1:13])}) "
-    rf"(?P<minute>(?:oh )?(?:{_WORD})(?:[ -](?:{'|'.join(ONES[1:10])}))?)? ?(?=[ap]\.?m\b)",
+    rf"(?P<minute>(?:oh )?(?:{WORD})(?:[ -](?:{'|'.join(ONES[1:10])}))?)? ?(?=[ap]\.?m\b)",
     re.IGNORECASE,
 )
 _DIGIT_PERCENT = re.compile(r"(?<![\d.,$€])\d+(?:[.,]\d+)*(?P<word> per ?cent)\b", re.IGNORECASE)
-_COUNTED = f"(?:{UNIT.pattern}|{re.sub('[?]P<[a-z]+>', '?:', _AFTER.pattern)})"
-MEASURED = re.compile(rf"{_NUMBER}{_COUNTED}?|\d{_COUNTED}")
+MEASURED = re.compile(rf"{NUMBER}{COUNTED}?|\d{COUNTED}")
 """A number in words with its unit, or the end of one in digits with its."""
 _LEAVES_WORDS = re.compile(
     r"[ -](?:half|halves|thirds?|quarters?|fifths?|sixths?|eighths?|tenths?|something|odd|[a-z]+ties|"
     r"hundreds|thousands|[a-z]+illions)\b"
-    rf"| and (?:{_ORDINAL})\b| point (?:{'|'.join(ONES[:10])})\b"  # version two point one point three
+    rf"| and (?:{ORDINAL})\b| point (?:{'|'.join(ONES[:10])})\b"  # version two point one point three
 )
 _ABOUT = re.compile(
     r"(?<!hundred )(?<!thousand )(?<!illion )(?<!hundred and )(?<!thousand and )(?<!ty )(?<!ty-)"
@@ -82,8 +65,7 @@ _DETERMINED = re.compile(
 _SECOND_BEFORE = re.compile(rf"\b(?:the|my|your|his|her|its|our|their|{MONTH}) $", re.IGNORECASE)
 """Before the twenty-second; in twenty second intervals it is no ordinal."""
 _OF_SEVERAL = re.compile(r" (?:of|another)\b")
-_RANGE = re.compile(rf"(?P<first>{_NUMBER})(?: (?:to|through)|-to-?) ?$", re.IGNORECASE)
-_RANGE_END = re.compile(rf" (?:to|through) (?P<last>{_NUMBER})", re.IGNORECASE)
+_IS_YEAR = re.compile(r"\d{4}")
 _SIGNS = {"dollar": "$", "dollars": "$", "euro": "€", "euros": "€"}
 
 
@@ -97,8 +79,7 @@ def english_edits(text: str, protected: Sequence[tuple[int, int]] = ()) -> list[
     """
     found = [*_clocks(text), *_percents(text), *_numbers(text), *_dated(text)]
     free = without_overlaps([edit for edit in found if not _touches(edit, protected)])
-    ends = [edit for edit in _ranges(text, free) if not _touches(edit, [*protected, *((e.start, e.end) for e in free)])]
-    return without_overlaps([*free, *ends])
+    return _one_way(text, free, protected)
 
 
 def _touches(edit: Edit, spans: Sequence[tuple[int, int]]) -> bool:
@@ -131,8 +112,8 @@ def _numbers(text: str) -> Iterator[Edit]:
 
 def _written(text: str, start: int, end: int, value: int, before: str) -> Iterator[Edit]:
     is_pronoun = value == 1 and (_DETERMINED.search(before) or _OF_SEVERAL.match(text, end))
-    if value >= LEAST_COUNT or (not is_pronoun and (_AFTER.match(text, end) or _is_measured(text, end, before))):
-        is_year = is_full_year(value, before) and not UNIT.match(text, end) and not _AFTER.match(text, end)
+    if value >= LEAST_COUNT or (not is_pronoun and (AFTER.match(text, end) or _is_measured(text, end, before))):
+        is_year = is_full_year(value, before) and not UNIT.match(text, end) and not AFTER.match(text, end)
         yield _with_unit(text, start, end, str(value) if is_year else in_english_digits(value))
 
 
@@ -146,7 +127,7 @@ def _is_about(number: str, before: str) -> bool:
 
 def _with_unit(text: str, start: int, end: int, number: str) -> Edit:
     """The number with the sign of what it counts, where it is a share or money."""
-    after = _AFTER.match(text, end)
+    after = AFTER.match(text, end)
     if after and after["percent"]:
         return Edit(start, after.end(), f"{number}%", RULE)
     if after and (written := _money(number, after)):
@@ -171,7 +152,7 @@ def _decimals(found: re.Match[str], value: int | None, before: str) -> Iterator[
     """Not: at one point three students left."""
     end = found.end()
     is_moment = value == 1 and before.lower().endswith("at ") and not UNIT.match(found.string, end)
-    if value is not None and (not is_moment or _AFTER.match(found.string, end)):
+    if value is not None and (not is_moment or AFTER.match(found.string, end)):
         yield _with_unit(found.string, found.start(), end, _decimal(value, found["part"]))
 
 
@@ -198,7 +179,7 @@ def _dated(text: str) -> Iterator[Edit]:
         is_day = value <= 31 and (
             _MONTH_BEFORE.search(before) or (_MONTH_AFTER.match(text, end) and before.endswith("the "))
         )
-        is_fraction = re.search(rf"\b(?:{_WORD}|a)[ -]$", before, re.IGNORECASE)
+        is_fraction = re.search(rf"\b(?:{WORD}|a)[ -]$", before, re.IGNORECASE)
         if (is_day or (value >= LEAST_COUNT and not is_fraction)) and not _is_name(found.group(), before):
             yield Edit(start, end, ordinal_in_digits(value), RULE)
 
@@ -217,15 +198,37 @@ def _percents(text: str) -> Iterator[Edit]:
         yield Edit(*found.span("word"), "%", RULE)
 
 
-def _ranges(text: str, edits: Sequence[Edit]) -> Iterator[Edit]:
-    """The other end of a range is written as this one."""
-    for edit in edits:
-        first = _RANGE.search(text, max(0, edit.start - 40), edit.start)
-        last = _RANGE_END.match(text, edit.end)
-        for found, name in ((first, "first"), (last, "last")):
-            value = english_value(found[name]) if found else None
-            if found and value is not None and not _is_name(found[name], text[: found.start(name)]):
-                yield Edit(*found.span(name), in_english_digits(value), RULE)
+def _one_way(text: str, edits: Sequence[Edit], protected: Sequence[tuple[int, int]]) -> list[Edit]:
+    """Where one number of a row is in digits, the others are, too; in words, where the row begins a sentence."""
+    of_place = {place: edit for edit in edits for place in range(edit.start, edit.end)}
+    dropped: set[Edit] = set()
+    added: list[Edit] = []
+    for row in rows(text):
+        own = {one: of_place.get(one.start) for one in row}
+        said = [one for one in row if one.is_said and not own[one]]
+        if all(one.is_said for one in row) and row[0] in said and _begins_sentence(text[: row[0].start][-24:]):
+            dropped.update(edit for edit in own.values() if edit)
+        elif len(said) < len(row):
+            added += _rest_of_row(text, said, [edit for edit in own.values() if edit], protected)
+    return without_overlaps([*(edit for edit in edits if edit not in dropped), *added])
+
+
+def _rest_of_row(
+    text: str, said: Sequence[Member], own: Sequence[Edit], protected: Sequence[tuple[int, int]]
+) -> list[Edit]:
+    """All that is still in words in digits, or nothing; a year has no part in a row."""
+    rest = [_as_member(text, one) for one in said]
+    written = [edit for edit in rest if edit and not _touches(edit, protected)]
+    return written if len(written) == len(said) and not any(_IS_YEAR.fullmatch(edit.text) for edit in own) else []
+
+
+def _as_member(text: str, one: Member) -> Edit | None:
+    before, number = text[max(0, one.start - 24) : one.start], text[one.start : one.end]
+    value = english_value(number)
+    is_thing = value == 1 and (_DETERMINED.search(before) or _OF_SEVERAL.match(text, one.end))
+    if value is None or is_thing or _is_name(number, before) or _LEAVES_WORDS.match(text, one.end):
+        return None
+    return None if _is_about(number, before) else _with_unit(text, one.start, one.end, in_english_digits(value))
 
 
 def _begins_sentence(before: str) -> bool:

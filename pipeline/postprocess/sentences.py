@@ -6,6 +6,7 @@ import re
 import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
@@ -21,20 +22,35 @@ _SMALL_LETTER = re.compile(r"[a-z]\.$")
 """Elsewhere an abbreviation; at the end of a lecture's sentence a variable or a unit."""
 
 _LAST_WORD = re.compile(r"(\w+)\.$")
+_LEADING_MARKS = re.compile(r"^(\s*)(?:[，。、；：？！,;:?!”」』》）)\]]|\.(?![\d.]))+\s*")
 
 
 def split_sentences(words: Sequence[Word], language: str) -> tuple[Sentence, ...]:
-    """The sentences of a run of one language: every word in one of them, in order.
+    """The sentences of a run of one language: every word in one of them, in order, but marks that begin a sentence.
 
     They end at 。？！?! and at a period that is no part of a number or an abbreviation (spaCy's rule-based
     ``sentencizer``), at a pause of 2 s, and before they grow longer than 60 s.
     """
-    return tuple(
-        _sentence(part, language)
+    parts = (
+        _without_leading_marks(part)
         for piece in _split_at_pauses(words)
         for group in _split_at_marks(piece, language)
         for part in _split_to_length(group)
     )
+    return tuple(_sentence(part, language) for part in parts if part)
+
+
+def _without_leading_marks(words: Sequence[Word]) -> Sequence[Word]:
+    """A mark belongs to what is before it; three dots may begin a sentence.
+
+    >>> [word.text for word in _without_leading_marks([Word("，", 0, 9, 0.9), Word("？好。", 9, 200, 0.9)])]
+    ['好。']
+    """
+    for at, word in enumerate(words):
+        text = _LEADING_MARKS.sub(r"\1", word.text)
+        if text.strip():
+            return words[at:] if text == word.text else (replace(word, text=text), *words[at + 1 :])
+    return ()
 
 
 def _sentence(words: Sequence[Word], language: str) -> Sentence:

@@ -91,14 +91,22 @@ def by_character(text: str) -> tuple[str, ...]:
 
 
 def _run_in_context(run: str) -> list[str]:
+    """What ``lazy_pinyin(run)`` says; a phrase has one reading, which is looked up once."""
+    from pypinyin.seg.mmseg import seg
+
+    return [syllable for phrase in seg.cut(run) for syllable in _phrase(phrase)]
+
+
+@lru_cache(maxsize=65_536)
+def _phrase(phrase: str) -> tuple[str, ...]:
     from pypinyin import lazy_pinyin
 
-    return lazy_pinyin(run)
+    return tuple(lazy_pinyin([phrase]))
 
 
 @lru_cache(maxsize=65_536)
 def _reading(char: str) -> str:
-    return _run_in_context(char)[0] if is_han(char) else char.lower()
+    return _phrase(char)[0] if is_han(char) else char.lower()
 
 
 @lru_cache(maxsize=65_536)

@@ -55,7 +55,7 @@ def stretches(words: Sequence[Word]) -> Iterator[Stretch]:
         if index and word.start_ms - words[index - 1].end_ms >= LONGEST_PAUSE_MS:
             yield from builder.close()
         for offset, char in enumerate(word.text):
-            if is_han(char) or is_latin(char) or char.isalpha():
+            if char.isalpha() or is_latin(char) or is_han(char):
                 builder.add(char, (index, offset), words)
             elif char in STRONG_MARKS:
                 yield from builder.close()
@@ -94,7 +94,7 @@ class _Builder:
         before = self.stretch.places[-1][0] if self.chars else place[0]
         self.stretch.gaps_ms.append(words[place[0]].start_ms - words[before].end_ms if before != place[0] else 0)
         self.stretch.breaks.append(tuple(self.pending))
-        self.stretch.break_texts.append("".join(words[word].text[offset] for word, offset in self.pending))
+        self.stretch.break_texts.append("".join([words[word].text[offset] for word, offset in self.pending]))
         self.stretch.places.append(place)
         self.chars.append(char)
         self.pending = []

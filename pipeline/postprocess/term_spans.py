@@ -15,6 +15,11 @@ class TermSpotter:
     """Terms by their first two characters; finding them costs the same for ten and for ten thousand."""
 
     by_head: Mapping[str, tuple[str, ...]] = field(repr=False)
+    _first: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The characters that a term begins with."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_first", frozenset(head[0] for head in self.by_head))
 
     def spans(self, text: str) -> tuple[tuple[int, int], ...]:
         """The half-open spans of the terms in ``text``, from the left, the longest where several begin.
@@ -23,14 +28,16 @@ class TermSpotter:
         ((1, 5), (6, 8), (18, 20))
         """
         found: list[tuple[int, int]] = []
-        at = 0
-        while at < len(text):
-            candidates = self.by_head.get(text[at : at + 2]) or self.by_head.get(text[at], ())
-            term = next((one for one in candidates if text.startswith(one, at) and _stands_alone(text, at, one)), "")
-            if term:
-                found.append((at, at + len(term)))
-            at += len(term) or 1
+        end = 0
+        for at, char in enumerate(text):
+            if at >= end and char in self._first and (term := self._term_at(text, at)):
+                end = at + len(term)
+                found.append((at, end))
         return tuple(found)
+
+    def _term_at(self, text: str, at: int) -> str:
+        candidates = self.by_head.get(text[at : at + 2]) or self.by_head.get(text[at], ())
+        return next((one for one in candidates if text.startswith(one, at) and _stands_alone(text, at, one)), "")
 
 
 NO_TERMS = TermSpotter({})

@@ -52,6 +52,8 @@ def closing_mark(text: str) -> str:
     >>> closing_mark("好。”"), closing_mark(" yes,"), closing_mark("好")
     ('。', ',', '')
     """
+    if text[-1:].isalnum():
+        return ""
     position = len(text)
     while position and (text[position - 1] in CLOSERS or text[position - 1].isspace()):
         position -= 1

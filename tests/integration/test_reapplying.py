@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.decoding import find_ffmpeg
+from pipeline.diarization import TEACHER
 from pipeline.driver import LineOptions, LineTools, run_media
 from pipeline.errors import InvalidInputError, RetriableError
 from pipeline.postprocess import Glossary, Term
@@ -16,7 +17,7 @@ from pipeline.reapplying import State, reapply
 from pipeline.store_line import LineStore
 from pipeline.values import MediaPlan, MediaResult
 from tests.integration.speaking import LoudnessDetector, SpeakingEngine, write_sound
-from tests.integration.test_driver import OPTIONS, Told
+from tests.integration.test_driver import OPTIONS, Alternating, Told
 
 
 @pytest.fixture
@@ -40,6 +41,8 @@ def run(path: Path, store: LineStore, options: LineOptions = OPTIONS) -> MediaRe
         store=store,
         ffmpeg=find_ffmpeg(),
         usd_per_hour=0.36,
+        listener=Alternating,
+        listener_fingerprint="listener",
     )
     return run_media(path, options, tools, Told()).result
 
@@ -76,6 +79,27 @@ def test_reapplying_twice_does_nothing_twice(store: LineStore, lecture: Path) ->
     updated = store.status(before.media_id)[0].updated_at
     assert reapply(before.media_id, store, is_dry=False).state is State.UP_TO_DATE
     assert store.status(before.media_id)[0].updated_at == updated
+
+
+def test_speakers_that_were_told_apart_are_no_reason_to_write_anything(store: LineStore, lecture: Path) -> None:
+    before = run(lecture, store, replace(OPTIONS, speakers=True))
+    assert {sentence.speaker for sentence in before.sentences} == {TEACHER}
+    updated = store.status(before.media_id)[0].updated_at
+    assert reapply(before.media_id, store, is_dry=False).state is State.UP_TO_DATE
+    assert store.status(before.media_id)[0].updated_at == updated
+
+
+def test_speakers_stay_when_the_text_is_made_anew_and_the_next_run_finds_it_done(
+    store: LineStore, lecture: Path
+) -> None:
+    before = run(lecture, store, replace(OPTIONS, speakers=True))
+    store.record_glossary("geometry", terms_for(before))
+    done = reapply(before.media_id, store, is_dry=False)
+    assert done.result is not None
+    assert {sentence.speaker for sentence in done.result.sentences} == {TEACHER}
+    assert reapply(before.media_id, store, is_dry=False).state is State.UP_TO_DATE
+    options = replace(OPTIONS, glossary=store.glossary("geometry"), speakers=True)
+    assert run(lecture, store, options) == done.result
 
 
 def test_a_glossary_without_a_term_of_the_lecture_changes_no_text_and_is_noted(store: LineStore, lecture: Path) -> None:

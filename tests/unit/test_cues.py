@@ -277,6 +277,19 @@ def test_a_number_keeps_its_measure_word_and_a_term_stays_whole(filler: int) -> 
     assert all(any(whole in row for row in rows) for whole in ("十二个", "三百二十五条", "自由组合盒子"))
 
 
+@pytest.mark.parametrize("filler", range(4, 16))
+@pytest.mark.parametrize("name", ["Ai|克|斯", "爱|克|斯", "達|不|溜", "西|格|玛"])
+def test_the_name_of_a_letter_stays_whole(filler: int, name: str) -> None:
+    words = [
+        *"我们今天一起学习数学知识和物理的"[:filler],
+        *name.split("|"),
+        *"的平方加上常数项，也就等于右边的那一个式子。",
+    ]
+    cues, violations = make_cues([sentence("", pieces="|".join(words))], profile_for, 60_000)
+    assert violations == ()
+    assert any(name.replace("|", "") in row for cue in cues for row in cue.lines)
+
+
 @pytest.mark.parametrize("filler", range(3, 12))
 def test_an_english_number_keeps_its_unit_and_a_term_stays_whole(filler: int) -> None:
     lead = ["today", "we", "are", "going", "to", "look", "at", "how", "big", "the", "small", "one", "is"][:filler]

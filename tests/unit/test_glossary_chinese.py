@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pypinyin import lazy_pinyin
 
 from pipeline.glossary_file import load_glossary
 from pipeline.postprocess.glossary import correct_terms
 from pipeline.postprocess.relations import relations
-from pipeline.postprocess.sound import near
+from pipeline.postprocess.sound import in_context, near
 from pipeline.postprocess.terms import Corrected, Glossary, Term
 from pipeline.values import Word
 
@@ -276,3 +277,8 @@ def test_by_sound_no_time_changes(text: str) -> None:
     words = _words(text)
     times = [(word.start_ms, word.end_ms) for word in words]
     assert [(word.start_ms, word.end_ms) for word in correct_terms(words, "zh", _COURSE).words] == times
+
+
+@given(st.text("银行长重庆还没得了大学乐不中国〇", min_size=1, max_size=12))
+def test_a_reading_follows_the_phrases_around_it(text: str) -> None:
+    assert in_context(text) == tuple(lazy_pinyin(text))

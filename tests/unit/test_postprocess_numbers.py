@@ -125,6 +125,54 @@ def test_what_is_no_number_to_an_english_reader_stays_as_it_was_said(text: str) 
     assert _en(text) == text
 
 
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("read chapters one and two", "read chapters 1 and 2"),
+        ("chapters one, two, and three and problem one or two", "chapters 1, 2, and 3 and problem 1 or 2"),
+        ("chapters 1 and two, ages five, six and twelve", "chapters 1 and 2, ages 5, 6 and 12"),
+        ("we have eight or twelve, by five or ten percent", "we have 8 or 12, by 5 or 10%"),
+        ("he paid five dollars to 10 dollars", "he paid $5 to 10 dollars"),
+        ("Five percent to ten percent agree.", "Five percent to ten percent agree."),
+        ("Twenty to thirty came. One or two percent left.", "Twenty to thirty came. One or two percent left."),
+        ("Five percent to 10% agree.", "5% to 10% agree."),
+        ("chapter one and two students", "chapter 1 and two students"),
+        (
+            "chapter two and one of them, this one and fifteen others",
+            "chapter 2 and one of them, this one and 15 others",
+        ),
+        ("a minute or two and fifteen seconds", "a minute or two and 15 seconds"),
+        ("in nineteen fourteen and five years later", "in 1914 and five years later"),
+    ],
+)
+def test_an_english_range_or_list_is_written_one_way(said: str, written: str) -> None:
+    assert _en(said) == written
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("第五十届和第一届，第三题", "第50届和第1届，第三题"),
+        ("第一届在雅典，第五十届在这里。第一届", "第1届在雅典，第50届在这里。第一届"),
+        ("第一、第二、第十三题", "第1、第2、第13题"),
+        ("三岁到十五岁，三、五、十五个", "3岁到15岁，3、5、15个"),
+        ("百分之五到十，五到百分之十", "5%到10%，5%到10%"),
+        ("一、十五个学生，一天到十五个", "一、15个学生，一天到15个"),
+        ("第一次世界大战和第十一次实验", "第一次世界大战和第11次实验"),
+        ("三个或十几个，统一到十五个", "三个或十几个，统一到15个"),
+        ("三个苹果和十五个梨", "三个苹果和15个梨"),
+        ("第一届到第三届", "第一届到第三届"),
+    ],
+)
+def test_chinese_numbers_of_one_kind_that_stand_together_have_one_form(said: str, written: str) -> None:
+    assert _zh(said) == written
+
+
+def test_a_saying_keeps_its_number_and_the_count_beside_it_does_not() -> None:
+    said = "三百六十行，行行出状元。相差十万八千里，八十一难，三百六十行代码"
+    assert _zh(said) == said.replace("三百六十行代码", "360行代码")
+
+
 def test_a_number_has_the_start_of_its_first_word_and_the_end_of_its_last() -> None:
     words, replacements = write_numbers(_words(["长", "十", "三", "厘", "米。"]), "zh", NO_TERMS)
     assert [(word.text, word.start_ms, word.end_ms) for word in words][1] == ("13", 200, 580)

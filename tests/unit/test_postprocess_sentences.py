@@ -96,6 +96,13 @@ def test_no_words_make_no_sentences() -> None:
     assert split_sentences([], "zh") == ()
 
 
+def test_a_mark_that_begins_a_sentence_goes_and_three_dots_stay() -> None:
+    assert _texts(_words("，", "好。", 3000, "、我。"), "zh") == ["好。", "我。"]
+    assert _texts(_words(" ,", " so.", " ...and", " then."), "en") == ["so.", "...and then."]
+    assert _texts(_words("。"), "zh") == []
+    assert _texts(_words(" .5", " is", " half."), "en") == [".5 is half."]
+
+
 @given(
     st.sampled_from(["zh", "en"]),
     st.lists(
@@ -105,8 +112,14 @@ def test_no_words_make_no_sentences() -> None:
         )
     ),
 )
-def test_every_word_is_in_exactly_one_sentence_in_order(language: str, items: list[tuple[str, int]]) -> None:
+def test_every_word_but_leading_marks_is_in_exactly_one_sentence_in_order(
+    language: str, items: list[tuple[str, int]]
+) -> None:
     words = _words(*(part for item in items for part in item))
     sentences = split_sentences(words, language)
-    assert [word for sentence in sentences for word in sentence.words] == words
+    kept = [word for sentence in sentences for word in sentence.words]
+    at_a_start = [word for word in words if word not in kept]
+    assert all(word.text == "？”" for word in at_a_start)
+    assert kept == [word for word in words if word not in at_a_start]
+    assert all(not sentence.text.startswith("？") for sentence in sentences)
     assert all(sentence.end_ms - sentence.start_ms <= LONGEST_SENTENCE_MS for sentence in sentences)

@@ -124,6 +124,13 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | 
         read_profile(str(file))
 
 
+@pytest.mark.parametrize("name", ["x" * 256, "x" * 300 + ".toml"])
+def test_a_name_that_no_file_can_have_is_refused_in_one_line(name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be read") as caught:
+        read_profile(name)
+    assert "\n" not in caught.value.reason
+
+
 @pytest.mark.parametrize("wish", [Wishes(script="x"), Wishes(fillers="x"), Wishes(profile="x")])
 def test_a_wish_that_cannot_be_granted_is_refused(wish: Wishes) -> None:
     with pytest.raises(UsageError):
