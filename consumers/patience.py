@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pipeline.errors import RetriableError
+from pipeline.errors import DeviceLostError, RetriableError
 
 T = TypeVar("T")
 
@@ -79,11 +79,14 @@ def persist(
     """Do ``action`` until it raises no RetriableError.
 
     ``tell`` hears of each failure: the error, how many there were, and the wait in ms. Raises RetriableError where
-    patience ends, InterruptedWaitError where ``leaving`` is set while it waits.
+    patience ends, or at once where only another process can work, InterruptedWaitError where ``leaving`` is set while
+    it waits.
     """
     while True:
         try:
             return action()
+        except DeviceLostError:
+            raise
         except RetriableError as error:
             wait_ms = patience.failed(error)
             tell(error, patience.failures, wait_ms)

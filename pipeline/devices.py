@@ -156,7 +156,7 @@ def able_of(device: Device) -> frozenset[Precision]:
     if device.engine == "faster-whisper":
         return _able_in_ctranslate2(device.name)
     if device.name == "cuda":
-        return frozenset({Precision.FP32, Precision.BF16, Precision.FP16})
+        return frozenset(Precision)
     halves = {Precision.BF16} if BFLOAT16 & processor_flags() else set()
     return frozenset({Precision.FP32, Precision.INT8} | halves)
 

@@ -3,7 +3,8 @@
 LecturemillError
 ├── InvalidInputError   the input is at fault: record the failure, go on with the next (a message: dead-letter it)
 ├── RetriableError      the surroundings are at fault: stop, keep the place, try again later
-│   └── OutOfMemoryError    a batch was too large for the device: try a smaller one
+│   ├── OutOfMemoryError    a batch was too large for the device: try a smaller one
+│   └── DeviceLostError     this process has lost its device: end it, another one can work
 └── UsageError          the command line is at fault: exit status 2
 """
 
@@ -38,6 +39,10 @@ class RetriableError(LecturemillError):
 
 class OutOfMemoryError(RetriableError):
     """The device has not the memory for what it was given at once; less may do."""
+
+
+class DeviceLostError(RetriableError):
+    """The device does nothing for this process any more; a new process may be well. To try again here is useless."""
 
 
 class UsageError(LecturemillError):

@@ -51,6 +51,8 @@ class Rung:
     """For people: engine, model, precision, device."""
     load: Callable[[], Loaded]
     """Raises UsageError, or OutOfMemoryError, where it cannot be loaded."""
+    is_faster: bool = True
+    """Than the more exact ones; else it only takes less memory."""
 
 
 class Watch:
@@ -114,7 +116,8 @@ class GuardedEngine:
 
     @property
     def _bounds(self) -> Bounds:
-        return Bounds(len(self._rungs) - 1, self._most_slices)
+        fast = [at for at, rung in enumerate(self._rungs) if rung.is_faster]
+        return Bounds(len(self._rungs) - 1, self._most_slices, fast[-1] if fast else 0)
 
     def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis | Failed]:
         """An answer for each request, in order. Raises RetriableError where the device can do nothing at all."""

@@ -1,8 +1,8 @@
 """Which precision an engine computes in, and how many slices at once, as memory and time allow. Pure.
 
 The ladder goes from the precision that is wanted down to what the engine can at least do. Where memory is short, or
-batches are late, it goes down one rung; at the bottom the batches are halved. When all has been calm for a while the
-batches grow again first, then it goes up one rung, never above what is wanted.
+batches are late and the next rung is faster, it goes down one rung; at the bottom the batches are halved. When all has
+been calm for a while the batches grow again first, then it goes up one rung, never above what is wanted.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ class Bounds:
 
     last_rung: int
     most_slices: int
+    last_fast_rung: int | None = None
+    """Those below it save memory, not time; None where each is faster than the one above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,9 @@ def after_batch(pace: Pace, load: Load, bounds: Bounds, rules: PaceRules) -> tup
     if load.ran_out:
         return _down(replace(pace, late=late), bounds, "memory ran out")
     if late >= rules.late_batches:
-        return _down(pace, bounds, f"{late} batches in a row took longer than {rules.target_ms} ms")
+        fast = bounds.last_rung if bounds.last_fast_rung is None else bounds.last_fast_rung
+        why = f"{late} batches in a row took longer than {rules.target_ms} ms"
+        return _down(pace, replace(bounds, last_rung=fast), why)
     calm = pace.calm + 1 if _is_calm(load, rules) else 0
     if calm >= rules.calm_batches:
         return _up(pace, bounds, f"{calm} calm batches")

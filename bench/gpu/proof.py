@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import torch
 
 from pipeline.devices import MAX_BATCH_SLICES, choose_device
 from pipeline.engine_loading import Wanted, load_guarded
-from pipeline.errors import RetriableError
+from pipeline.errors import DeviceLostError, RetriableError
 from pipeline.guarding import GuardedEngine, Watch
 from pipeline.precision import Precision
 from pipeline.proof.judgement import difference, judge_batch, judge_texts
@@ -35,11 +35,12 @@ def main() -> int:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--most", type=int, default=MAX_BATCH_SLICES, help="largest batch (default: %(default)s)")
+    parser.add_argument("--engines", default="fused,faster-whisper", help="separated by commas (default: %(default)s)")
     options, _ = parser.parse_known_args()  # run.sh passes what the benchmarks take
     started = time.perf_counter()
     found: list[Proven] = []
     with tempfile.TemporaryDirectory() as folder:
-        for one in _all(options.model, options.most, Path(folder)):
+        for one in _all(options.engines.split(","), options.model, options.most, Path(folder)):
             found.append(one)
             state, at_s = "ok     " if one.holds else "PROBLEM", time.perf_counter() - started
             print(f"{at_s:5.0f} s  {state} {one.what}: {one.said}")
@@ -54,13 +55,12 @@ def _is_known(one: Proven) -> bool:
     return one.what.startswith("faster-whisper") and "batch" in one.what
 
 
-def _all(model: Path, most: int, home: Path) -> Iterator[Proven]:
-    fused = Wanted(model, "gpu", choose_device("cuda", "fused", Precision.FP32), 16)
-    yield from prove(fused, most, home, print)
-    reference = Wanted(model, "gpu", choose_device("cuda", "faster-whisper", Precision.FP16), 16)
-    yield from prove(reference, most, home, print)
-    for engine, precision in (("fused", Precision.FP16), ("faster-whisper", Precision.FP16)):
-        yield from _without_memory(Wanted(model, "gpu", choose_device("cuda", engine, precision), 16), most, home)
+def _all(engines: Sequence[str], model: Path, most: int, home: Path) -> Iterator[Proven]:
+    for engine in engines:
+        highest = Precision.FP32 if engine == "fused" else Precision.FP16
+        yield from prove(Wanted(model, "gpu", choose_device("cuda", engine, highest), 16), most, home, print)
+    for engine in engines:
+        yield from _without_memory(Wanted(model, "gpu", choose_device("cuda", engine, Precision.FP16), 16), most, home)
 
 
 def _without_memory(wanted: Wanted, most: int, home: Path) -> Iterator[Proven]:
@@ -87,7 +87,8 @@ def _halved(engine: GuardedEngine, most: int, right: list[str], watch: _Told) ->
     try:
         verdict = judge_batch(difference(_texts(engine, most), right))
     except RetriableError as error:
-        return True, f"slices wait: {error.reason[:200]}; {watch.told()}"
+        then = "another process must go on" if isinstance(error, DeviceLostError) else "slices wait"
+        return True, f"{then}: {error.reason[:200]}; {watch.told()}"
     ran_out = any("out of memory" in line for line in watch.lines)
     return verdict.holds and ran_out, f"{verdict.said}; {watch.told()}"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # On the GPU machine, after unpack.sh, with .gpu/src carried: one measurement.
-# Usage: bench/gpu/run.sh base|turbo|large-v3|stream|proof [more options]
+# Usage: bench/gpu/run.sh base|turbo|large-v3|stream|proof|two [more options]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . /tmp/gpu/env
@@ -18,6 +18,7 @@ case $what in
   # Random weights seldom end a text: 100 tokens are what a lecture has in 30 s.
   turbo | large-v3) program=(bench.engine --shape "$what" --max-tokens 100 --slices 128) ;;
   proof) program=(bench.gpu.proof) ;;
+  two) program=(bench.gpu.two) ;;
   stream) program=(bench.stream --slices 2048) ;;
   *) echo "no $what" >&2 && exit 2 ;;
 esac

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from bench.engine_systems import Task
+from pipeline.engines.torch_encoder import ENCODED_TOGETHER
 from pipeline.engines.torch_model import Wanted
 from pipeline.engines.torch_whisper import _sound
 from pipeline.transcription import Decoding, Request
 
-_TOGETHER = 64
 _MAX_TOKENS = 224
 
 
@@ -28,7 +28,7 @@ def stages(engine: Any, requests: Sequence[Request], task: Task) -> tuple[dict[s
         for request in requests
     ]
     wanted = Wanted(special.asking, special.no_speech, task.max_tokens or _MAX_TOKENS, [0] * count)
-    parts = [range(at, min(at + _TOGETHER, count)) for at in range(0, count, _TOGETHER)]
+    parts = [range(at, min(at + ENCODED_TOGETHER, count)) for at in range(0, count, ENCODED_TOGETHER)]
     with torch.inference_mode():
         hear = _ms(lambda: model.hear(sounds)) / count
         mel = _ms(lambda: [model._mel([sounds[at].samples for at in part], sounds[0].window) for part in parts]) / count

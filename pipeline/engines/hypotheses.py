@@ -6,14 +6,22 @@ import zlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from pipeline.errors import UsageError
 from pipeline.transcription import Decoding, Hypothesis, Request
 from pipeline.values import Segment, Slice, Word
 
+Aligned = dict[str, Any]
+"""A word: ``word``, ``tokens``, ``start`` and ``end`` in seconds from the slice's start, ``probability``."""
+
 MAX_PROMPT_TOKENS = 160
 _CERTAIN_LANGUAGE = 0.5
+_SENTENCE_ENDS = frozenset(".。!！?？")
+_LONGEST_MEDIAN_S = 0.7
+"""A longer median is that of a text which hardly is one."""
 _PREPENDED = "\"'“¿([{-「『《（"
 _APPENDED = "\"'.。,，!！?？:：”)]}、;；」』》）…"
 
@@ -61,14 +69,11 @@ def _likeliest(scores: dict[str, float], votes: Sequence[dict[str, float]]) -> t
     return common, scores[common]
 
 
-def words_of(aligned: Sequence[dict[str, Any]], piece: Slice) -> tuple[Word, ...]:
-    """Words as they are displayed, on the media clock.
-
-    ``aligned``: ``word``, ``tokens``, ``start`` and ``end`` in seconds from the slice's start, ``probability``.
-    """
+def words_of(aligned: Sequence[Aligned], piece: Slice) -> tuple[Word, ...]:
+    """Words as they are displayed, on the media clock, from tokens' words as they were aligned."""
     from faster_whisper.transcribe import merge_punctuations
 
-    words = [dict(word) for word in aligned]
+    words = [dict(word) for word in without_stretches(aligned)]
     merge_punctuations(words, _PREPENDED, _APPENDED)
     return tuple(_word(word, piece) for word in words if word["word"].strip())
 
@@ -78,6 +83,27 @@ def _word(word: dict[str, Any], piece: Slice) -> Word:
     start_ms = min(first + round(word["start"] * 1000), last)
     end_ms = min(max(start_ms, first + round(word["end"] * 1000)), last)
     return Word(word["word"], start_ms, end_ms, float(word["probability"]))
+
+
+def without_stretches(words: Sequence[Aligned]) -> list[Aligned]:
+    """Words at the ends of sentences, with the pause beside them taken out.
+
+    The path of an alignment has no place for a pause: the mark before it or the word after it is drawn over it. As in
+    faster-whisper (``add_word_timestamps``), neither lasts longer than twice the median word.
+    """
+    lasting_s = [word["end"] - word["start"] for word in words if word["end"] > word["start"]]
+    longest_s = 2 * min(_LONGEST_MEDIAN_S, median(lasting_s)) if lasting_s else 0.0
+    return [words[0], *(_shortened(*pair, longest_s) for pair in pairwise(words))] if words else []
+
+
+def _shortened(before: Aligned, word: Aligned, longest_s: float) -> Aligned:
+    if word["end"] - word["start"] <= longest_s:
+        return word
+    if word["word"].strip() in _SENTENCE_ENDS:
+        return word | {"end": word["start"] + longest_s}
+    if before["word"].strip() in _SENTENCE_ENDS:
+        return word | {"start": word["end"] - longest_s}
+    return word
 
 
 def hypothesis_of(

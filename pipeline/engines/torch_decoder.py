@@ -9,13 +9,13 @@ from typing import Any, Protocol
 import torch
 from torch.nn import functional
 
-from pipeline.engines.torch_encoder import Place, SoundMemory
+from pipeline.engines.torch_encoder import Linear, Pair, SoundMemory, linear_of, pair_of
 from pipeline.engines.torch_ops import EPSILON
+from pipeline.engines.torch_packing import Packed, Place
 from pipeline.engines.torch_texts import Texts
 from pipeline.engines.whisper_weights import WhisperWeights
 
 Tensor = Any
-Pair = tuple[Tensor, Tensor]
 
 _VOCABULARY_MULTIPLE = 128
 """The vocabulary is padded to it: the product with it is aligned then, and can be searched in chunks."""
@@ -24,12 +24,13 @@ _VOCABULARY_MULTIPLE = 128
 class Ops(Protocol):
     """``torch_ops`` or ``triton_ops``."""
 
+    def linear(self, x: Tensor, weight: Packed, bias: Tensor) -> Tensor: ...
     def add_norm(self, x: Tensor, change: Tensor, gamma: Tensor, beta: Tensor) -> Pair: ...
     def attend_text(
         self,
         projected: Tensor,
-        keys: Tensor,
-        values: Tensor,
+        keys: Packed,
+        values: Packed,
         lines: Tensor,
         starts: Tensor,
         frames: Tensor,
@@ -37,24 +38,24 @@ class Ops(Protocol):
         beam: int,
     ) -> Tensor: ...
     def attend_sound(
-        self, query: Tensor, keys: Tensor, values: Tensor, slots: Tensor, frames: Tensor, beam: int
+        self, query: Tensor, keys: Packed, values: Packed, slots: Tensor, frames: Tensor, beam: int
     ) -> Tensor: ...
     def best_tokens(self, logits: Tensor, hidden: Tensor, count: int) -> Pair: ...
     def smoothed_mean(self, weights: Tensor, frames: Tensor, reach: int) -> Tensor: ...
-    def project_out(self, states: Tensor, embeddings: Tensor) -> Tensor: ...
+    def project_out(self, states: Tensor, embeddings: Packed) -> Tensor: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
     text_norm: Pair
-    text_project: Pair
-    text_out: Pair
+    text_project: Linear
+    text_out: Linear
     sound_norm: Pair
-    sound_query: Pair
-    sound_out: Pair
+    sound_query: Linear
+    sound_out: Linear
     ffn_norm: Pair
-    widen: Pair
-    narrow: Pair
+    widen: Linear
+    narrow: Linear
 
 
 class Decoder:
@@ -63,18 +64,22 @@ class Decoder:
     def __init__(self, weights: WhisperWeights, place: Place, ops: Ops) -> None:
         self._ops, self._heads, self._place = ops, weights.heads, place
         self._layers = [_layer(weights, place, f"decoder/layer_{at}") for at in range(weights.decoder_layers)]
-        self._norm = _pair(weights, place, "decoder/layer_norm", "gamma", "beta")
+        self._norm = pair_of(weights, place, "decoder/layer_norm", "gamma", "beta")
         self._positions = place.take(weights["decoder/position_encodings/encodings"])
         self._followed = _followed(weights, place)
-        self._embeddings = _padded(place.take(weights["decoder/embeddings/weight"]))
+        self._embeddings = place.pack(_padded(place.take(weights["decoder/embeddings/weight"])))
         is_shared = weights.output == "decoder/embeddings/weight"
-        self._output = self._embeddings if is_shared else _padded(place.take(weights[weights.output]))
+        self._output = self._embeddings if is_shared else place.pack(_padded(place.take(weights[weights.output])))
         self.hidden = self._hidden(weights, ())
         self.hidden_first = self._hidden(weights, weights.suppressed_first)
 
+    @property
+    def dtype(self) -> Any:
+        return self._place.dtype
+
     def _hidden(self, weights: WhisperWeights, more: Sequence[int]) -> Tensor:
         """0 for a token that may be written, else -inf; float32."""
-        hidden = torch.zeros(self._embeddings.shape[0], device=self._place.device)
+        hidden = torch.zeros(self._embeddings.numbers.shape[0], device=self._place.device)
         hidden[weights.vocabulary :] = -torch.inf
         hidden[[*weights.suppressed, *more]] = -torch.inf
         return hidden
@@ -84,7 +89,7 @@ class Decoder:
         rows = slices * texts.beam
         starts, frames, slots = texts.starts[:slices], texts.frames[:slices], texts.slots[:slices]
         places = (texts.position - starts).clamp(min=0).repeat_interleave(texts.beam)
-        x = functional.embedding(texts.tokens[:rows], self._embeddings) + self._positions[places]
+        x = self._embedded(texts.tokens[:rows]) + self._positions[places]
 
         def attend_text(layer: int, projected: Tensor) -> Tensor:
             keys, values = texts.keys[layer], texts.values[layer]
@@ -99,6 +104,9 @@ class Decoder:
 
         return self._through(x, attend_text, attend_sound)
 
+    def _embedded(self, tokens: Tensor) -> Tensor:
+        return self._embeddings[tokens].whole(self.dtype)
+
     def logits(self, states: Tensor) -> Tensor:
         """``(rows, width)`` to ``(rows, padded vocabulary)``, float32."""
         return self._ops.project_out(states, self._output)
@@ -110,27 +118,26 @@ class Decoder:
         follow the sound asked for there is kept.
         """
         slices, length = prompts.shape
-        places = torch.arange(length, device=prompts.device)
+        places, every = torch.arange(length, device=prompts.device), slice(0, slices * texts.beam, texts.beam)
         starts = texts.starts[:slices, None]
         own = (places[:, None] >= places) & (places >= starts[..., None])
         # A place of the padding sees itself: a softmax over nothing is not a number.
         own = (own | torch.eye(length, dtype=torch.bool, device=own.device))[:, None]
-        heard = torch.arange(sound.keys.shape[3], device=own.device) < texts.frames[:slices, None]
-        x = functional.embedding(prompts, self._embeddings) + self._positions[(places - starts).clamp(min=0)]
+        slots, frames = torch.arange(slices, device=own.device), texts.frames[:slices]
+        x = self._embedded(prompts) + self._positions[(places - starts).clamp(min=0)]
 
         def attend_text(layer: int, projected: Tensor) -> Tensor:
             split = projected.view(slices, length, 3, self._heads, -1).permute(2, 0, 3, 1, 4)
-            texts.keys[layer, : slices * texts.beam : texts.beam, :, :length] = split[1]
-            texts.values[layer, : slices * texts.beam : texts.beam, :, :length] = split[2]
+            for kept, new in zip((texts.keys, texts.values), split[1:], strict=True):
+                kept[layer].put((every, slice(None), slice(0, length)), new)
             return _joined(functional.scaled_dot_product_attention(*split, attn_mask=own))
 
         def attend_sound(layer: int, query: Tensor) -> Tensor:
             apart = query.view(slices, length, self._heads, -1)
-            every = slice(0, slices * texts.beam, texts.beam)
             self._keep_queries(texts, layer, apart[:, -asking:].transpose(0, 1), places[-asking:], every)
-            keys, values = sound.keys[layer, :slices], sound.values[layer, :slices]
-            mask = heard[:, None, None].expand(-1, -1, length, -1)
-            return _joined(functional.scaled_dot_product_attention(apart.transpose(1, 2), keys, values, attn_mask=mask))
+            asked = query.reshape(slices * length, -1)
+            mixed = self._ops.attend_sound(asked, sound.keys[layer], sound.values[layer], slots, frames, length)
+            return mixed.view(query.shape)
 
         return self._through(x, attend_text, attend_sound)[:, -asking:]
 
@@ -141,15 +148,16 @@ class Decoder:
         nexts = [layer.text_norm for layer in self._layers[1:]] + [self._norm]
         normal = functional.layer_norm(x, (x.shape[-1],), *self._layers[0].text_norm, EPSILON)
         for at, (layer, after) in enumerate(zip(self._layers, nexts, strict=True)):
-            change = functional.linear(attend_text(at, functional.linear(normal, *layer.text_project)), *layer.text_out)
+            change = self._linear(attend_text(at, self._linear(normal, layer.text_project)), layer.text_out)
             x, normal = self._ops.add_norm(x, change, *layer.sound_norm)
-            change = functional.linear(
-                attend_sound(at, functional.linear(normal, *layer.sound_query)), *layer.sound_out
-            )
+            change = self._linear(attend_sound(at, self._linear(normal, layer.sound_query)), layer.sound_out)
             x, normal = self._ops.add_norm(x, change, *layer.ffn_norm)
-            change = functional.linear(functional.gelu(functional.linear(normal, *layer.widen)), *layer.narrow)
+            change = self._linear(functional.gelu(self._linear(normal, layer.widen)), layer.narrow)
             x, normal = self._ops.add_norm(x, change, *after)
         return normal
+
+    def _linear(self, x: Tensor, layer: Linear) -> Tensor:
+        return self._ops.linear(x, layer.weight, layer.bias)
 
     def _keep_queries(self, texts: Texts, layer: int, queries: Tensor, position: Tensor, rows: slice) -> None:
         """Keep what the heads that follow the sound ask for; ``queries (places, rows, heads, head width)``."""
@@ -167,7 +175,7 @@ class Decoder:
         scores = []
         for layer, heads in self._followed.items():
             queries = texts.queries[layer][places, lines.long()].permute(0, 2, 1, 3)
-            keys = sound.keys[layer][slots[:, None], heads]
+            keys = sound.keys[layer][slots[:, None], heads].whole(self.dtype)
             scores.append((queries * queries.shape[-1] ** -0.5) @ keys.transpose(2, 3))
         return torch.cat(scores, 1).float()
 
@@ -190,16 +198,12 @@ def _followed(weights: WhisperWeights, place: Place) -> dict[int, Tensor]:
     }
 
 
-def _pair(weights: WhisperWeights, place: Place, name: str, first: str = "weight", second: str = "bias") -> Pair:
-    return place.take(weights[f"{name}/{first}"]), place.take(weights[f"{name}/{second}"])
-
-
 def _layer(weights: WhisperWeights, place: Place, name: str) -> _Layer:
     def norm(part: str) -> Pair:
-        return _pair(weights, place, f"{name}/{part}/layer_norm", "gamma", "beta")
+        return pair_of(weights, place, f"{name}/{part}/layer_norm", "gamma", "beta")
 
-    def linear(part: str) -> Pair:
-        return _pair(weights, place, f"{name}/{part}")
+    def linear(part: str) -> Linear:
+        return linear_of(weights, place, f"{name}/{part}")
 
     return _Layer(
         text_norm=norm("self_attention"),

@@ -11,29 +11,21 @@ import torch
 from torch.nn import functional
 
 from pipeline.engines.torch_ops import EPSILON
+from pipeline.engines.torch_packing import Packed, Place
 from pipeline.engines.whisper_weights import WhisperWeights
 from pipeline.values import SAMPLE_RATE_HZ, Samples
 
 Tensor = Any
+Pair = tuple[Tensor, Tensor]
 
 _FFT = 400
 _HOP = 160
 _TAIL = 160
 """Samples of silence after the sound, as faster-whisper adds them."""
-_TOGETHER = 32
-"""Slices whose spectra are computed at a time: those of 30 s take 20 MB each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where and in what is computed: a device and a floating type, both PyTorch's."""
-
-    device: Any
-    dtype: Any
-
-    def take(self, array: Any) -> Tensor:
-        # Some arrays are views of a file that must not be written to; PyTorch wants writable ones.
-        return torch.tensor(np.asarray(array)).to(self.device, self.dtype)
+ENCODED_TOGETHER = 4
+"""Slices that are encoded at a time, never more nor fewer: libraries choose their algorithms, which round otherwise, by
+the size of what they are given. So a slice is the same in every batch."""
+_SILENCE = np.zeros(0, np.float32)
 
 
 class LogMel:
@@ -49,12 +41,9 @@ class LogMel:
         self._window = torch.hann_window(_FFT, device=place.device)
 
     def __call__(self, sounds: Sequence[Samples], frames: int) -> Tensor:
-        """``(slices, mels, frames)``, float32, zero after each sound's end. ``frames`` are of 10 ms."""
-        parts = [sounds[at : at + _TOGETHER] for at in range(0, len(sounds), _TOGETHER)]
-        return torch.cat([self._together(part, frames) for part in parts])
-
-    def _together(self, sounds: Sequence[Samples], frames: int) -> Tensor:
-        heard = torch.tensor([min(frames, (len(sound) + _TAIL) // _HOP) for sound in sounds], device=self._device)
+        """``(ENCODED_TOGETHER, mels, frames)``, float32, zero after each sound's end. ``frames`` are of 10 ms."""
+        sounds = [*sounds, *[_SILENCE] * (ENCODED_TOGETHER - len(sounds))]
+        heard = self._sent(torch.tensor([min(frames, (len(sound) + _TAIL) // _HOP) for sound in sounds]))
         waves = self._waves(sounds, frames)
         spectra = torch.stft(waves, _FFT, _HOP, window=self._window, center=False, return_complex=True)[:, :, :frames]
         mel = self._filters @ spectra.abs().square()
@@ -65,31 +54,49 @@ class LogMel:
 
     def _waves(self, sounds: Sequence[Samples], frames: int) -> Tensor:
         """The samples, mirrored at both ends, in rows long enough for ``frames``."""
-        size = max(frames * _HOP + _FFT, max(map(len, sounds)) + _TAIL + _FFT)
-        waves = torch.zeros(len(sounds), size, pin_memory=self._device.type == "cuda")
+        size = max(frames * _HOP, *map(len, sounds)) + _TAIL + _FFT
+        waves = torch.empty(len(sounds), size, pin_memory=self._device.type == "cuda")
         for row, sound in zip(waves, sounds, strict=True):
             reach = _FFT // 2
             end = reach + len(sound)
             row[reach:end] = torch.from_numpy(np.require(sound, requirements="W"))
+            row[end:] = 0.0
             first = np.pad(sound[: _FFT + 1], (0, _TAIL))[: _FFT + 1]
             last = np.pad(sound[-_FFT - 1 :], (0, _TAIL))[-_FFT - 1 :]
             row[:reach] = torch.from_numpy(np.pad(first, (reach, 0), mode="reflect")[:reach].copy())
             row[end + _TAIL : end + _TAIL + reach] = torch.from_numpy(
                 np.pad(last, (0, reach), mode="reflect")[-reach:].copy()
             )
-        return waves.to(self._device, non_blocking=True)
+        return self._sent(waves)
+
+    def _sent(self, tensor: Tensor) -> Tensor:
+        """On the device, without waiting for what it has to do before."""
+        if self._device.type == "cuda" and not tensor.is_pinned():
+            tensor = tensor.pin_memory()
+        return tensor.to(self._device, non_blocking=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A weight matrix ``(out, in)`` and what is added."""
+
+    weight: Packed
+    bias: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return functional.linear(x, self.weight.whole(x.dtype), self.bias)
 
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """One layer: attention and feed-forward, each weight matrix ``(out, in)``."""
+    """One layer: attention and feed-forward."""
 
-    norm: tuple[Tensor, Tensor]
-    project: tuple[Tensor, Tensor]
-    out: tuple[Tensor, Tensor]
-    ffn_norm: tuple[Tensor, Tensor]
-    widen: tuple[Tensor, Tensor]
-    narrow: tuple[Tensor, Tensor]
+    norm: Pair
+    project: Linear
+    out: Linear
+    ffn_norm: Pair
+    widen: Linear
+    narrow: Linear
 
 
 class Encoder:
@@ -97,12 +104,11 @@ class Encoder:
 
     def __init__(self, weights: WhisperWeights, place: Place, *, is_compiled: bool) -> None:
         """``is_compiled``: through torch.compile, which takes a minute once and saves a fifth of the time."""
-        pair = _pairs(weights, place)
         self._heads, self._dtype = weights.heads, place.dtype
-        self._convolutions = [pair("encoder/conv1", "weight", "bias"), pair("encoder/conv2", "weight", "bias")]
+        self._convolutions = [pair_of(weights, place, f"encoder/conv{at}", "weight", "bias") for at in (1, 2)]
         self._positions = place.take(weights["encoder/position_encodings/encodings"])
-        self._layers = [_layer(pair, f"encoder/layer_{at}") for at in range(weights.encoder_layers)]
-        self._norm = pair("encoder/layer_norm", "gamma", "beta")
+        self._layers = [_layer(weights, place, f"encoder/layer_{at}") for at in range(weights.encoder_layers)]
+        self._norm = pair_of(weights, place, "encoder/layer_norm", "gamma", "beta")
         self._run = torch.compile(self._encode, dynamic=True) if is_compiled else self._encode
 
     def __call__(self, mel: Tensor) -> Tensor:
@@ -116,58 +122,60 @@ class Encoder:
         x = x + self._positions[: x.shape[1]]
         for layer in self._layers:
             x = x + self._attended(x, layer)
-            x = x + functional.linear(
-                functional.gelu(functional.linear(_normal(x, layer.ffn_norm), *layer.widen)), *layer.narrow
-            )
+            x = x + layer.narrow(functional.gelu(layer.widen(_normal(x, layer.ffn_norm))))
         return _normal(x, self._norm)
 
     def _attended(self, x: Tensor, layer: _Layer) -> Tensor:
         slices, frames, width = x.shape
-        projected = functional.linear(_normal(x, layer.norm), *layer.project)
+        projected = layer.project(_normal(x, layer.norm))
         query, key, value = projected.view(slices, frames, 3, self._heads, -1).permute(2, 0, 3, 1, 4)
         mixed = functional.scaled_dot_product_attention(query, key, value)
-        return functional.linear(mixed.transpose(1, 2).reshape(slices, frames, width), *layer.out)
+        return layer.out(mixed.transpose(1, 2).reshape(slices, frames, width))
 
 
 class SoundMemory:
     """Keys and values of every decoder layer over the sound of ``slots`` slices, ``(slots, heads, frames, width)``."""
 
     def __init__(self, weights: WhisperWeights, place: Place, slots: int) -> None:
-        pair = _pairs(weights, place)
         self._heads = weights.heads
         self.slots = slots
         self._project = [
-            pair(f"decoder/layer_{at}/attention/linear_1", "weight", "bias") for at in range(weights.decoder_layers)
+            linear_of(weights, place, f"decoder/layer_{at}/attention/linear_1") for at in range(weights.decoder_layers)
         ]
         # A multiple of 16, which attention with a mask wants.
         frames = -(-weights.frames // 16) * 16
         shape = (weights.decoder_layers, slots, weights.heads, frames, weights.width // weights.heads)
-        self.keys, self.values = (torch.zeros(shape, device=place.device, dtype=place.dtype) for _ in range(2))
+        self.keys, self.values = place.zeros(*shape), place.zeros(*shape)
 
     def fill(self, slots: Tensor, encoded: Tensor) -> None:
-        """Put the encoder's output ``(n, frames, width)`` into the slots ``(n,)``."""
+        """Put the encoder's output ``(n or more, frames, width)`` into the slots ``(n,)``."""
         slices, frames, _ = encoded.shape
         for layer, project in enumerate(self._project):
-            both = functional.linear(encoded, *project).view(slices, frames, 2, self._heads, -1).permute(2, 0, 3, 1, 4)
-            self.keys[layer, :, :, :frames].index_copy_(0, slots, both[0])
-            self.values[layer, :, :, :frames].index_copy_(0, slots, both[1])
+            both = project(encoded).view(slices, frames, 2, self._heads, -1).permute(2, 0, 3, 1, 4)
+            for kept, new in zip((self.keys, self.values), both[:, : len(slots)], strict=True):
+                kept[layer, :, :, :frames].put(slots, new)
 
 
-def _normal(x: Tensor, norm: tuple[Tensor, Tensor]) -> Tensor:
+def _normal(x: Tensor, norm: Pair) -> Tensor:
     return functional.layer_norm(x, (x.shape[-1],), *norm, EPSILON)
 
 
-def _pairs(weights: WhisperWeights, place: Place) -> Any:
-    """Of a layer's name and those of its two arrays: the arrays."""
-    return lambda name, first, second: (place.take(weights[f"{name}/{first}"]), place.take(weights[f"{name}/{second}"]))
+def pair_of(weights: WhisperWeights, place: Place, name: str, first: str, second: str) -> Pair:
+    """The two arrays of a part of the model, by its name and theirs."""
+    return place.take(weights[f"{name}/{first}"]), place.take(weights[f"{name}/{second}"])
 
 
-def _layer(pair: Any, name: str) -> _Layer:
+def linear_of(weights: WhisperWeights, place: Place, name: str) -> Linear:
+    weight, bias = pair_of(weights, place, name, "weight", "bias")
+    return Linear(place.pack(weight), bias)
+
+
+def _layer(weights: WhisperWeights, place: Place, name: str) -> _Layer:
     return _Layer(
-        norm=pair(f"{name}/self_attention/layer_norm", "gamma", "beta"),
-        project=pair(f"{name}/self_attention/linear_0", "weight", "bias"),
-        out=pair(f"{name}/self_attention/linear_1", "weight", "bias"),
-        ffn_norm=pair(f"{name}/ffn/layer_norm", "gamma", "beta"),
-        widen=pair(f"{name}/ffn/linear_0", "weight", "bias"),
-        narrow=pair(f"{name}/ffn/linear_1", "weight", "bias"),
+        norm=pair_of(weights, place, f"{name}/self_attention/layer_norm", "gamma", "beta"),
+        project=linear_of(weights, place, f"{name}/self_attention/linear_0"),
+        out=linear_of(weights, place, f"{name}/self_attention/linear_1"),
+        ffn_norm=pair_of(weights, place, f"{name}/ffn/layer_norm", "gamma", "beta"),
+        widen=linear_of(weights, place, f"{name}/ffn/linear_0"),
+        narrow=linear_of(weights, place, f"{name}/ffn/linear_1"),
     )

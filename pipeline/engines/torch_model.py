@@ -16,7 +16,8 @@ from pipeline.engines.beam_search import Rules, Text, search
 from pipeline.engines.sampling import Sampling, sample
 from pipeline.engines.torch_alignment import costs, path
 from pipeline.engines.torch_decoder import Decoder, Ops
-from pipeline.engines.torch_encoder import Encoder, LogMel, Place, SoundMemory
+from pipeline.engines.torch_encoder import ENCODED_TOGETHER, Encoder, LogMel, SoundMemory
+from pipeline.engines.torch_packing import Place
 from pipeline.engines.torch_search import BeamSearch, Written, capacity_for
 from pipeline.engines.torch_stepping import HostSteps
 from pipeline.engines.torch_texts import new_texts
@@ -26,7 +27,6 @@ from pipeline.values import Samples
 
 Tensor = Any
 
-_ENCODED_TOGETHER = 64
 _ALIGNED_TOGETHER = 32
 """Slices whose attention is laid out at a time: those of 30 s take 0.5 GB."""
 _PATHS_TOGETHER = 128
@@ -94,11 +94,15 @@ class TorchModel:
         alike = defaultdict(list)
         for at, sound in enumerate(sounds):
             alike[sound.window].append(at)
-        for window, places in alike.items():
-            for first in range(0, len(places), _ENCODED_TOGETHER):
-                some = places[first : first + _ENCODED_TOGETHER]
-                mel = self._mel([sounds[at].samples for at in some], window)
-                memory.fill(torch.tensor(some, device=self.place.device), self._encoder(mel))
+        chunks = [
+            (window, places[first : first + ENCODED_TOGETHER])
+            for window, places in alike.items()
+            for first in range(0, len(places), ENCODED_TOGETHER)
+        ]
+        # One transfer for all: the host would wait at each of them until the device has encoded what came before.
+        slots = torch.tensor([at for _, some in chunks for at in some], device=self.place.device)
+        for (window, some), into in zip(chunks, slots.split([len(some) for _, some in chunks]), strict=True):
+            memory.fill(into, self._encoder(self._mel([sounds[at].samples for at in some], window)))
         self._sounds = sounds
 
     def _memory(self, slices: int) -> SoundMemory:

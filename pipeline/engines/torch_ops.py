@@ -11,9 +11,16 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from pipeline.engines.torch_packing import Packed
+
 Tensor = Any
 
 EPSILON = 1e-5
+
+
+def linear(x: Tensor, weight: Packed, bias: Tensor) -> Tensor:
+    """``x (..., in)`` to ``(..., out)``; ``weight (out, in)``."""
+    return functional.linear(x, weight.whole(x.dtype), bias)
 
 
 def add_norm(x: Tensor, change: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, Tensor]:
@@ -24,8 +31,8 @@ def add_norm(x: Tensor, change: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Te
 
 def attend_text(
     projected: Tensor,
-    keys: Tensor,
-    values: Tensor,
+    keys: Packed,
+    values: Packed,
     lines: Tensor,
     starts: Tensor,
     frames: Tensor,  # noqa: ARG001 - the GPU's function skips slices without frames
@@ -40,32 +47,33 @@ def attend_text(
     rows = projected.shape[0]
     # Only where the position is at hand: a GPU would have to be waited for.
     context = lines.shape[1] if lines.is_cuda else int(position) + 1
-    heads, head_width = keys.shape[1], keys.shape[3]
+    heads, head_width = keys.numbers.shape[1], keys.numbers.shape[3]
     query, key, value = projected.view(rows, 3, heads, head_width).unbind(1)
-    keys[:rows].index_copy_(2, position, key.unsqueeze(2))
-    values[:rows].index_copy_(2, position, value.unsqueeze(2))
+    for kept, new in ((keys, key), (values, value)):
+        kept.put((slice(0, rows), slice(None), position), new.unsqueeze(2))
     places = torch.arange(context, device=lines.device)
     origin = torch.where(
         places == position, torch.arange(rows, device=lines.device)[:, None], lines[:rows, :context].long()
     )
     hidden = (places > position) | (places < starts.repeat_interleave(beam)[:, None])
-    own_keys, own_values = keys[origin, :, places], values[origin, :, places]
+    own_keys, own_values = (kept[origin, :, places].whole(query.dtype) for kept in (keys, values))
     scores = torch.einsum("rhd,rchd->rhc", query, own_keys) * head_width**-0.5
     shares = scores.float().masked_fill(hidden[:, None], -torch.inf).softmax(-1).to(query.dtype)
     return torch.einsum("rhc,rchd->rhd", shares, own_values).reshape(rows, -1)
 
 
-def attend_sound(query: Tensor, keys: Tensor, values: Tensor, slots: Tensor, frames: Tensor, beam: int) -> Tensor:
+def attend_sound(query: Tensor, keys: Packed, values: Packed, slots: Tensor, frames: Tensor, beam: int) -> Tensor:
     """Each row looks at the sound of its slice; where ``frames (slices,)`` is 0 the answer is 0.
 
     ``query (rows, width)``; ``keys``, ``values (all slots, heads, frames, head width)``; ``slots (slices,)``.
     """
-    heads, longest, head_width = keys.shape[1:]
+    heads, longest, head_width = keys.numbers.shape[1:]
     apart = query.view(-1, beam, heads, head_width).transpose(1, 2)
     # The last slot is behind all others: it stands for none.
-    slots = slots.clamp(max=keys.shape[0] - 1)
+    slots = slots.clamp(max=keys.numbers.shape[0] - 1)
+    heard_keys, heard_values = (kept[slots].whole(query.dtype) for kept in (keys, values))
     heard = torch.arange(longest, device=frames.device) < frames[:, None].clamp(min=1)
-    answer = functional.scaled_dot_product_attention(apart, keys[slots], values[slots], attn_mask=heard[:, None, None])
+    answer = functional.scaled_dot_product_attention(apart, heard_keys, heard_values, attn_mask=heard[:, None, None])
     answer = answer.masked_fill((frames == 0)[:, None, None, None], 0.0)
     return answer.transpose(1, 2).reshape(query.shape)
 
@@ -96,6 +104,6 @@ def smoothed_mean(weights: Tensor, frames: Tensor, reach: int) -> Tensor:
     return torch.stack(shifted).median(0).values.mean(1)
 
 
-def project_out(states: Tensor, embeddings: Tensor) -> Tensor:
+def project_out(states: Tensor, embeddings: Packed) -> Tensor:
     """Logits in float32: in half precision many of them would be equal. ``embeddings (vocabulary, width)``."""
-    return functional.linear(states, embeddings).float()
+    return functional.linear(states, embeddings.whole(states.dtype)).float()

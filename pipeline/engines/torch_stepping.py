@@ -69,6 +69,6 @@ class HostSteps:
     def logits(self, states: Floats) -> Floats:
         """Of all tokens, ``(rows, vocabulary)``, from a step's states."""
         device = self._texts.lines.device
-        given = torch.tensor(states, device=device).to(self._texts.keys.dtype)
+        given = torch.tensor(states, device=device).to(self._decoder.dtype)
         logits: Floats = self._decoder.logits(given)[:, : self._vocabulary].cpu().numpy()
         return logits

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from pipeline.engines.torch_encoder import Place
+from pipeline.engines.torch_packing import Packed, Place
 from pipeline.engines.whisper_weights import WhisperWeights
 
 Tensor = Any
@@ -23,9 +23,9 @@ class Texts:
 
     beam: int
     capacity: int
-    keys: Tensor
+    keys: Packed
     """Of every layer and place, ``(layers, rows, heads, places, head width)``; ``values`` likewise."""
-    values: Tensor
+    values: Packed
     queries: dict[int, Tensor]
     """By layer, of the heads that follow the sound, ``(places, rows, heads, head width)``."""
     lines: Tensor
@@ -115,8 +115,8 @@ def new_texts(weights: WhisperWeights, place: Place, capacity: int, beam: int) -
     return Texts(
         beam=beam,
         capacity=capacity,
-        keys=zeros(*shape),
-        values=zeros(*shape),
+        keys=place.zeros(*shape),
+        values=place.zeros(*shape),
         queries={layer: zeros(context, rows, layers.count(layer), head_width) for layer in sorted(set(layers))},
         lines=zeros(rows, context, dtype=small),
         tokens=zeros(rows, dtype=whole),

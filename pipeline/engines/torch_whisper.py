@@ -28,8 +28,8 @@ from pipeline.engines.hypotheses import (
 )
 from pipeline.engines.memory_faults import failure_of
 from pipeline.engines.special_tokens import SpecialTokens
-from pipeline.engines.torch_encoder import Place
 from pipeline.engines.torch_model import Decoded, Sound, TorchModel, Wanted
+from pipeline.engines.torch_packing import Place
 from pipeline.engines.torch_words import Splitter
 from pipeline.engines.whisper_weights import WhisperWeights, load_weights
 from pipeline.errors import OutOfMemoryError, RetriableError, UsageError
@@ -49,6 +49,7 @@ class TorchOptions:
 
     device: str = "cuda"
     dtype: str = "float16"
+    """PyTorch's name; ``int8`` keeps weights, and what is attended to, in 8 bits and computes in half precision."""
     is_compiled: bool = False
     """The encoder through torch.compile: a minute at the start, then a fifth faster."""
     uses_triton: bool = True
@@ -199,7 +200,7 @@ class TorchWhisperEngine:
         return hypothesis_of(request, language, answer, words, decoding)
 
     def _words(self, request: Request, language: str, text: Decoded) -> tuple[Word, ...]:
-        """The words of a text, each from the start of its first token to the start of the next word's."""
+        """The words of a text, each from the start of its first token to the start of the next word's, at most."""
         aligned, at = [], 0
         for word, count in self._split(text.tokens, language):
             end = at + count
@@ -240,7 +241,8 @@ def _sound(request: Request) -> Sound:
 def _place(options: TorchOptions) -> Place:
     if options.device.startswith("cuda") and not torch.cuda.is_available():
         raise UsageError("PyTorch sees no CUDA device: choose --device cpu")
-    return Place(torch.device(options.device), getattr(torch, options.dtype))
+    is_int8, half = options.dtype == "int8", "float32" if options.device == "cpu" else "float16"
+    return Place(torch.device(options.device), getattr(torch, half if is_int8 else options.dtype), is_int8=is_int8)
 
 
 def _ops(options: TorchOptions) -> Any:
@@ -256,4 +258,4 @@ def _slices_in_memory(weights: WhisperWeights, place: Place) -> int:
     if place.device.type != "cuda":
         return MAX_BATCH
     free, _ = torch.cuda.mem_get_info(place.device)
-    return slices_in(int(free * _MEMORY_SHARE), weights, place.dtype.itemsize)
+    return slices_in(int(free * _MEMORY_SHARE), weights, place.kept_bytes)

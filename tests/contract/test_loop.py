@@ -13,7 +13,7 @@ from consumers.loop import LoopRules, run
 from consumers.membership import FETCH_BYTES, MemberRules
 from consumers.patience import BackoffRules
 from pipeline.broker import MAX_MESSAGE_BYTES, Outgoing, dead_topic
-from pipeline.errors import RetriableError
+from pipeline.errors import DeviceLostError, RetriableError
 from pipeline.values import Priority
 from tests.contract.conftest import Cluster, MemoryCluster
 from tests.contract.loop_tools import Copy, GatedSender, KilledError, Member, QuickClock, Recorder, SpiedConsumer
@@ -166,6 +166,16 @@ def test_a_batch_that_could_not_be_sent_is_sent_again_without_the_step(line: Lin
     assert step.begun == [[b"one"]]
     assert line.results() == [b"one"]
     assert line.committed() == 1
+
+
+def test_a_loop_whose_process_has_lost_its_device_ends_at_once_with_the_offset_kept(line: Line) -> None:
+    line.write([b"one"])
+    step = Copy(line.target)
+    step.failures = [DeviceLostError("the engine failed on a batch of 1 slices: invalid device ordinal")] * 9
+    with pytest.raises(DeviceLostError, match="invalid device ordinal"):
+        run(step, line.consumer(), line.sender, line.rules, clock=QuickClock())
+    assert step.begun == [[b"one"]]
+    assert line.committed() == 0
 
 
 def test_a_loop_whose_surroundings_stay_unwell_gives_up_with_the_offset_kept(line: Line) -> None:

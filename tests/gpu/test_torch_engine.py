@@ -16,7 +16,8 @@ from pipeline.engines.alignment import token_starts  # noqa: E402
 from pipeline.engines.beam_search import Rules, Text, search  # noqa: E402
 from pipeline.engines.torch_alignment import starts  # noqa: E402
 from pipeline.engines.torch_decoder import Decoder  # noqa: E402
-from pipeline.engines.torch_encoder import Place, SoundMemory  # noqa: E402
+from pipeline.engines.torch_encoder import SoundMemory  # noqa: E402
+from pipeline.engines.torch_packing import Place  # noqa: E402
 from pipeline.engines.torch_search import BeamSearch, Written  # noqa: E402
 from pipeline.engines.torch_stepping import HostSteps  # noqa: E402
 from pipeline.engines.torch_texts import new_texts  # noqa: E402
@@ -42,10 +43,10 @@ def cuda() -> Any:
 class _Listened:
     """A tiny decoder before the noise of three slices; ``end`` is made likely, so that texts end."""
 
-    def __init__(self, device: Any, beam: int, seed: int) -> None:
+    def __init__(self, device: Any, beam: int, seed: int, *, is_int8: bool = False) -> None:
         torch.manual_seed(seed)
         self.weights = random_weights(_TINY)
-        place = Place(device, torch.float32)
+        place = Place(device, torch.float32, is_int8=is_int8)
         self.decoder = Decoder(self.weights, place, torch_ops)
         self.sound = SoundMemory(self.weights, place, 3)
         encoded = torch.randn(3, 1500, 128, generator=torch.Generator().manual_seed(seed)) * 3
@@ -78,12 +79,14 @@ class _Listened:
         return search(steps, steps.first(states[:, -1]), Rules(self.texts.beam, self.end, limit))
 
 
-@pytest.mark.parametrize(("beam", "limit", "seed"), list(product((1, 3, 5), (1, 9, 40), (1, 2))))
+@pytest.mark.parametrize(
+    ("beam", "limit", "seed", "is_int8"), [*product((1, 3, 5), (1, 9, 40), (1, 2), (False,)), (3, 9, 1, True)]
+)
 def test_the_search_on_the_device_finds_the_texts_of_the_search_on_the_host(
-    device: Any, beam: int, limit: int, seed: int
+    device: Any, beam: int, limit: int, seed: int, is_int8: bool
 ) -> None:
     with torch.inference_mode():
-        listened = _Listened(device, beam, seed)
+        listened = _Listened(device, beam, seed, is_int8=is_int8)
         written, texts = listened.on_device(limit), listened.on_host(limit)
     for at, text in enumerate(texts):
         length = int(written.lengths[at])
@@ -123,6 +126,15 @@ def test_the_kernels_of_a_gpu_do_what_the_functions_of_pytorch_do(cuda: Any) -> 
     from bench.gpu import selftest
 
     assert cuda.type == "cuda"
-    for check in (selftest.norms, selftest.text_attention, selftest.sound_attention, selftest.tokens, selftest.search):
+    attention = selftest.text_attention, selftest.sound_attention
+    for check in (selftest.norms, selftest.products, *attention, selftest.tokens, selftest.search):
         with torch.inference_mode():
             check()
+
+
+def test_a_slice_has_the_text_and_the_numbers_that_it_has_alone_in_every_batch(cuda: Any) -> None:
+    from bench.gpu import selftest
+
+    assert cuda.type == "cuda"
+    with torch.inference_mode():
+        selftest.same_in_every_batch()

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the GPU tests need PyTorch")
 
 from pipeline.engines.torch_whisper import TorchWhisperEngine  # noqa: E402
-from pipeline.errors import OutOfMemoryError, RetriableError  # noqa: E402
+from pipeline.errors import DeviceLostError, OutOfMemoryError  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
@@ -34,7 +34,7 @@ def test_arrays_that_do_not_fit_are_forgotten_and_fewer_slices_are_asked_for() -
 def test_a_device_that_is_lost_is_no_lack_of_memory() -> None:
     forgotten: list[bool] = []
     failure = an_engine(forgotten)._failed(RuntimeError("CUDA error: unspecified launch failure"), 64)
-    assert type(failure) is RetriableError
+    assert type(failure) is DeviceLostError
     assert forgotten == []
 
 

@@ -89,7 +89,7 @@ def test_a_precision_that_is_asked_for_is_the_top_of_the_ladder_or_refused(monke
 def test_the_precisions_of_an_engine_are_those_that_its_device_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
     a_machine(monkeypatch, gpus=1, flags=("avx512_bf16",), has_torch=True)
     assert able_of(choose_device("cpu", "fused")) == {"fp32", "bf16", "int8"}
-    assert able_of(choose_device("cuda", "fused")) == {"fp32", "bf16", "fp16"}
+    assert able_of(choose_device("cuda", "fused")) == {"fp32", "bf16", "fp16", "int8"}
     assert able_of(choose_device("cuda", "faster-whisper")) == {"fp32", "bf16", "fp16", "int8"}
 
 

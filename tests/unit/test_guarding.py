@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.engines.memory_faults import failure_of, is_out_of_memory
-from pipeline.errors import OutOfMemoryError, RetriableError, UsageError
+from pipeline.errors import DeviceLostError, OutOfMemoryError, RetriableError, UsageError
 from pipeline.guarding import NO_MEMORY
 from pipeline.judging import JudgeRules
 from pipeline.precision import Precision
@@ -239,9 +239,30 @@ def test_a_lack_of_memory_is_known_whoever_says_it(error: Exception) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [RuntimeError("CUDA failed with error an illegal memory access was encountered"), ValueError("shape")]
+    "said",
+    [
+        "CUDA failed with error an illegal memory access was encountered",
+        "CUDA error: unspecified launch failure",
+        # CTranslate2, in whatever it does after it ran out of memory
+        "parallel_for failed: cudaErrorInvalidDevice: invalid device ordinal",
+    ],
 )
+def test_a_device_that_is_lost_is_known_and_no_guard_tries_again(said: str) -> None:
+    machine = Machine("fp16", "int8")
+    asked: list[int] = []
+
+    def loses(numbers: Sequence[int]) -> bool:
+        asked.append(len(numbers))
+        raise failure_of(RuntimeError(said), len(numbers))
+
+    machine.engines[Precision.FP16].fits = loses
+    with pytest.raises(DeviceLostError, match=said):
+        machine.guard().transcribe(requests(8), Decoding())
+    assert asked == [8]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("CUDA failed with error no kernel image"), ValueError("shape")])
 def test_other_failures_are_none_of_memory(error: Exception) -> None:
     failure = failure_of(error, 3)
-    assert not isinstance(failure, OutOfMemoryError)
+    assert type(failure) is RetriableError
     assert failure.reason == f"the engine failed on a batch of 3 slices: {error}"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +18,7 @@ from pipeline.engines.hypotheses import (
     likeliest_languages,
     prompt_tokens,
     require_english,
+    without_stretches,
     words_of,
 )
 from pipeline.errors import UsageError
@@ -94,3 +99,31 @@ def test_a_text_that_repeats_itself_compresses_well() -> None:
     ratio = hypothesis_of(request(), ("en", 1.0), Answer("again " * 60, 0.0, 0.0), words, Decoding()).segment
     assert ratio.compression_ratio > 10
     assert (ratio.start_ms, ratio.end_ms) == (10_200, 10_400)
+
+
+def aligned(*words: tuple[str, float, float]) -> list[dict[str, Any]]:
+    return [{"word": word, "start": start, "end": end, "tokens": [1], "probability": 1.0} for word, start, end in words]
+
+
+def spans(words: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:
+    return [(round(word["start"], 3), round(word["end"], 3)) for word in words]
+
+
+def test_a_word_or_a_mark_that_is_drawn_over_the_pause_after_a_sentence_is_cut_to_twice_the_median() -> None:
+    said = ("好", 0.0, 0.2), ("。", 0.2, 1.2), ("我", 1.2, 3.0), ("们", 3.0, 3.2), ("去", 3.2, 3.4)
+    assert spans(without_stretches(aligned(*said))) == [(0.0, 0.2), (0.2, 0.6), (2.6, 3.0), (3.0, 3.2), (3.2, 3.4)]
+
+
+def test_a_long_word_inside_a_sentence_keeps_its_time() -> None:
+    said = ("a", 0.0, 0.1), (" long", 0.1, 2.0), (" word", 2.0, 2.1), (".", 2.1, 2.2)
+    assert spans(without_stretches(aligned(*said))) == [(start, end) for _, start, end in said]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["我", "。", " so", "?", ","]), st.integers(0, 60))))
+def test_no_word_is_moved_out_of_its_time_nor_out_of_its_order(said: list[tuple[str, int]]) -> None:
+    edges = list(accumulate((frames * 0.02 for _, frames in said), initial=0.0))
+    before = aligned(*((word, *pair) for (word, _), pair in zip(said, pairwise(edges), strict=True)))
+    after = without_stretches(before)
+    assert [word["word"] for word in after] == [word for word, _ in said]
+    for old, new in zip(before, after, strict=True):
+        assert old["start"] - 1e-9 <= new["start"] <= new["end"] + 1e-9 <= old["end"] + 2e-9

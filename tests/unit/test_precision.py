@@ -23,8 +23,10 @@ LOADS = st.builds(
     st.one_of(st.none(), st.floats(0, 1)),
     st.booleans(),
 )
-ALL_BOUNDS = st.builds(Bounds, st.integers(0, 3), st.integers(1, 256))
-ALL_RULES = st.builds(PaceRules, target_ms=st.one_of(st.none(), st.integers(1, 5000)), calm_batches=st.integers(1, 5))
+ALL_BOUNDS = st.builds(Bounds, st.integers(0, 3), st.integers(1, 256), st.none() | st.integers(0, 3)).filter(
+    lambda bounds: bounds.last_fast_rung is None or bounds.last_fast_rung <= bounds.last_rung
+)
+ALL_RULES = st.builds(PaceRules, target_ms=st.one_of(st.none(), st.integers(2, 5000)), calm_batches=st.integers(1, 5))
 
 
 def paced(pace: Pace, *loads: Load, bounds: Bounds = BOUNDS, rules: PaceRules = RULES) -> Pace:
@@ -51,6 +53,14 @@ def test_two_late_batches_are_borne_and_the_third_in_a_row_is_a_step_down() -> N
     assert paced(first_pace(BOUNDS), LATE, LATE, LATE).rung == 1
     pace, why = after_batch(paced(first_pace(BOUNDS), LATE, LATE), LATE, BOUNDS, RULES)
     assert (pace.rung, why) == (1, "3 batches in a row took longer than 1000 ms")
+
+
+def test_late_batches_are_no_reason_for_a_rung_that_is_not_faster_but_a_lack_of_memory_is() -> None:
+    bounds = Bounds(last_rung=1, most_slices=16, last_fast_rung=0)
+    late, short = Load(16, 2000, 0.5), Load(16, 10, 0.01)
+    assert paced(first_pace(bounds), late, late, late, bounds=bounds).rung == 0
+    assert paced(first_pace(bounds), late, late, late, bounds=bounds).memory_slices == 8
+    assert paced(first_pace(bounds), short, bounds=bounds).rung == 1
 
 
 def test_without_a_target_no_batch_is_late() -> None:

@@ -1,4 +1,4 @@
-"""Tokens to words: as faster-whisper's tokenizer splits them."""
+"""Tokens to words, as faster-whisper's tokenizer splits them."""
 
 from __future__ import annotations
 

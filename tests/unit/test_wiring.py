@@ -21,7 +21,7 @@ from consumers.intake import Received
 from consumers.loop import LoopRules
 from consumers.metrics import Metrics
 from consumers.wiring import Reports, Surroundings, Wired, metrics_served, run_program, speaker, stop_on_signals
-from pipeline.errors import InvalidInputError, RetriableError, UsageError
+from pipeline.errors import DeviceLostError, InvalidInputError, RetriableError, UsageError
 from pipeline.values import Priority
 
 RULES = LoopRules("test", {Priority.NORMAL: "t"}, max_batch=3)
@@ -86,7 +86,10 @@ def test_the_loop_knows_the_version_of_the_program(ran: list[LoopRules]) -> None
     assert [(rules.max_batch, rules.version != "") for rules in ran] == [(3, True)]
 
 
-@pytest.mark.parametrize(("error", "status"), [(RetriableError("no broker"), 75), (UsageError("no model"), 2)])
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(RetriableError("no broker"), 75), (DeviceLostError("no device any more"), 75), (UsageError("no model"), 2)],
+)
 def test_a_program_that_cannot_work_ends_with_its_status_and_one_line(
     error: Exception, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
