@@ -31,7 +31,7 @@ class Decoding:
 
 
 LADDER: tuple[Decoding, ...] = (
-    Decoding(beam_size=3),
+    Decoding(),
     # Without the prompt: a prompt that is echoed or that skips a sentence is the commonest fault.
     Decoding(use_prompt=False),
     # Against loops. Six tokens are about four Chinese characters: longer phrases do repeat in lectures.

@@ -93,7 +93,7 @@ def _rung(
     yield from (_proven(label, one, f"{label} is not used, but another one; or {_OTHER}") for one in judged)
     most = min(most_slices, getattr(engine, "most_slices", most_slices))
     sizes = [size for size in SIZES if 1 < size <= most]
-    # Retries search more widely and are few: the largest batch stands for them.
+    # Retries search otherwise and are few: the largest batch stands for them.
     tried = [(size, _BEAM) for size in sizes] + [(size, beam) for size in sizes[-1:] for beam in _other_beams()]
     for size, beam_size in tried:
         yield _size(label, proof, size, beam_size)
