@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import html
+import io
+import json
 import re
 import subprocess
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +86,31 @@ def _pairs(text: str, column: int, joint: str) -> Iterator[str]:
         yield joint.join(order[start : start + 7])
 
 
+TURNS = 14
+"""Of a conversation, in one paragraph."""
+_TITLE_MARKS = str.maketrans("", "", "【】")
+_PARAGRAPH = re.compile(r"<para\b[^>]*>(.*?)</para>", re.S)
+_FORMULA = re.compile(r"<m:math\b.*?</m:math>", re.S)
+_ASIDE = re.compile(r"<(note|list|footnote|equation|figure|media|table|caption)\b.*?</\1>", re.S)
+
+
+def _talks(text: str) -> Iterator[str]:
+    """Conversations, a turn ending in a period where it has no mark of its own."""
+    talks = json.loads(text)
+    for talk in talks if isinstance(talks, list) else talks.values():
+        said = [one.get("message") or one.get("content") or "" for one in talk["messages"]]
+        turns = [clean(one.translate(_TITLE_MARKS), "zh") for one in said]
+        ended = [one if one[-1] in "。？！?!~" else one + "。" for one in turns if one]
+        for start in range(0, len(ended), TURNS):
+            yield "".join(ended[start : start + TURNS])
+
+
+def _textbook(text: str) -> Iterator[str]:
+    """The paragraphs of an OpenStax module (CNXML), formulas as letters."""
+    for paragraph in _PARAGRAPH.findall(_ASIDE.sub("", _FORMULA.sub("x", text))):
+        yield clean(" ".join(html.unescape(_TAG.sub("", paragraph)).split()), "en")
+
+
 def _simplified(text: str) -> str:
     import opencc
 
@@ -93,6 +122,8 @@ def paragraphs(source: Source, text: str) -> Iterator[str]:
     readers = {
         "markdown": lambda: _markdown(text, source.language),
         "treebank": lambda: _treebank(text, source.language),
+        "talks": lambda: _talks(text),
+        "textbook": lambda: _textbook(text),
         "pairs_zh": lambda: _pairs(_simplified(text), 1, ""),
         "pairs_en": lambda: _pairs(text, 0, " "),
     }
@@ -131,12 +162,23 @@ def read_source(source: Source, folder: Path) -> Iterator[tuple[str, str]]:
     """(path, text) of each page, out of a git repository's objects."""
     for path in _git(folder, "ls-tree", "-r", "--name-only", "-z", source.commit).split("\0"):
         if re.search(source.pages, path):
-            yield path, _git(folder, "show", f"{source.commit}:{path}")
+            page = _shown(folder, f"{source.commit}:{path}")
+            yield path, (_unzipped(page) if path.endswith(".zip") else page).decode("utf-8", "replace")
 
 
 def _git(folder: Path, *arguments: str) -> str:
     done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=True)
     return done.stdout.decode("utf-8", "replace")
+
+
+def _shown(folder: Path, name: str) -> bytes:
+    return subprocess.run(["git", "-C", str(folder), "show", name], capture_output=True, check=True).stdout
+
+
+def _unzipped(archive: bytes) -> bytes:
+    """The only file of an archive."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        return opened.read(opened.namelist()[0])
 
 
 def clone(source: Source, mirror: Path) -> Path:
@@ -159,7 +201,7 @@ def main() -> None:
         count = 0
         for path, text in read_source(source, clone(source, arguments.mirror)):
             for number, paragraph in enumerate(paragraphs(source, text)):
-                where = path if source.kind == "markdown" else f"{path}:{number // 5}"
+                where = path if source.kind in ("markdown", "textbook") else f"{path}:{number // 5}"
                 part = "held" if is_held_out(where) else "train"
                 texts.setdefault((source.language, part), []).append(paragraph)
                 count += len(paragraph)

@@ -17,7 +17,7 @@ PERIOD_PAUSE_MS = 700
 """Where speech in another language goes on sooner, a run need not end in a period."""
 
 NEAR_WORDS = 12
-SURE = Thresholds(0.98, 0.9, 0.75)
+SURE = Thresholds(0.8, 0.9, 0.75)
 """Counts within so many words of a mark of Whisper's."""
 
 _LONE_I = re.compile(r"^(\W*)i(?=$|['’]|[,?!;:]|\.$)")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from pipeline.postprocess.mark_model import MARKS, FloatArray, HeardUnit, load_marks
+from pipeline.postprocess.mark_model import MARKS, HeardUnit, load_marks
 from pipeline.postprocess.mark_units import units_of
 from pipeline.postprocess.text import CLOSERS, closing_mark, is_abbreviation
 from pipeline.values import Word
@@ -31,7 +31,7 @@ class Thresholds:
     """The end of a sentence where it set a comma, or the other way round."""
 
 
-THRESHOLDS = {"zh": Thresholds(0.6, 0.9, 0.6), "en": Thresholds(0.6, 0.9, 0.75)}
+THRESHOLDS = {"zh": Thresholds(0.5, 0.9, 0.6), "en": Thresholds(0.6, 0.9, 0.75)}
 """Whisper's own marks are right more often in English."""
 
 LAST_PAUSE_MS = 3000
@@ -87,10 +87,8 @@ def chances_after(
 ) -> list[Chances | None]:
     """What the model thinks of each word, None for words without a letter; ``texts`` as they are by now."""
     units, places = _heard(words, texts, language, next_start_ms)
-    rows: FloatArray = load_marks(language).chances(units)
-    return [
-        None if at is None else Chances(dict(zip(MARKS[language], rows[at].tolist(), strict=True))) for at in places
-    ]
+    rows: list[list[float]] = load_marks(language).chances(units).tolist()
+    return [None if at is None else Chances(dict(zip(MARKS[language], rows[at], strict=True))) for at in places]
 
 
 def own_mark(text: str, language: str) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.postprocess.mark_units import EN_MARKS, ZH_MARKS, Vocabulary
+from pipeline.postprocess.one_thread import one_thread
 
 LANGUAGES = ("zh", "en")
 MARKS = {"zh": ZH_MARKS, "en": EN_MARKS}
@@ -80,7 +81,8 @@ class MarkModel:
         """The chance of each class of ``MARKS`` after each unit, shape ``(units, classes)``, rows adding up to 1."""
         if not units:
             return np.zeros((0, len(MARKS[self.language])), np.float32)
-        return np.concatenate([self._chunk(units, start) for start in range(0, len(units), CHUNK_UNITS)])
+        with one_thread():
+            return np.concatenate([self._chunk(units, start) for start in range(0, len(units), CHUNK_UNITS)])
 
     def _chunk(self, units: Sequence[HeardUnit], start: int) -> FloatArray:
         first = max(0, start - self.reach_units)

@@ -23,6 +23,9 @@ END_PAUSE_MS = 500
 QUESTION_CHARACTERS = 100
 """So much of a sentence is looked at for a question."""
 
+ASKING_END = 0.1
+"""A comma becomes a question mark only if an end of the sentence is so likely."""
+
 _STRENGTH = {mark: strength for strength, marks in enumerate(("、", "，", "：；", "。", "！", "？")) for mark in marks}
 _DOUBLED = re.compile("[、，：；。！？]{2,}")
 _ENDS = frozenset("。？！…")
@@ -65,7 +68,7 @@ def _punctuate_chinese(words: Sequence[Word], inside: AbstractSet[int], next_sta
     if filled and (row := chances[filled[-1]]) and _lacks_end(words[filled[-1]], texts[filled[-1]], next_start_ms):
         last = texts[filled[-1]]
         marked[filled[-1]] = with_mark(last, row.likeliest(is_end=True, own=own_mark(last, "zh")))
-    return with_texts(words, _asked(_without_spaces_after_marks(marked)))
+    return with_texts(words, _asked(_without_spaces_after_marks(marked), chances))
 
 
 def _chosen(
@@ -122,17 +125,26 @@ def _spaces_as_commas(texts: list[str]) -> list[str]:
     return spaced
 
 
-def _asked(texts: list[str]) -> list[str]:
-    """Periods after a sentence that asks by its words alone as question marks: misheard words deceive the model.
+def _asked(texts: list[str], chances: Sequence[Chances | None]) -> list[str]:
+    """Question marks after a sentence that asks by its words alone: misheard words deceive the model.
 
-    On 10,000 sentences of held-out prose the words were right 458 times and wrong 33 times.
+    Of 11,000 marks in prose the words were right at 3,301 and wrong at 117 periods and 216 commas; a comma stays where
+    the model is sure that the sentence goes on.
     """
     sentence, asked = "", list(texts)
     for index, text in enumerate(texts):
-        if closing_mark(text) == "。" and is_question((sentence + with_mark(text, ""))[-QUESTION_CHARACTERS:].strip()):
+        if _may_ask(text, chances[index]) and is_question(
+            (sentence + with_mark(text, ""))[-QUESTION_CHARACTERS:].strip()
+        ):
             asked[index] = with_mark(text, "？")
-        sentence = "" if closing_mark(text) in _ENDS else (sentence + text)[-QUESTION_CHARACTERS:]
+        sentence = "" if closing_mark(asked[index]) in _ENDS else (sentence + text)[-QUESTION_CHARACTERS:]
     return asked
+
+
+def _may_ask(text: str, chances: Chances | None) -> bool:
+    """Whether a question may end here: at a period, or at a comma that may be an end."""
+    mark = closing_mark(text)
+    return mark == "。" or (mark == "，" and chances is not None and chances.of_kind(is_end=True) >= ASKING_END)
 
 
 def _is_no_place(text: str, following: str, own: str) -> bool:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import ThreadpoolController
 
 from pipeline.postprocess.mark_model import MARKS, HeardUnit, load_marks
+from pipeline.postprocess.one_thread import one_thread
 from pipeline.postprocess.punctuation import punctuate
 from pipeline.postprocess.text import CLOSERS, is_abbreviation
 from pipeline.postprocess.text import MARKS as ALL_MARKS
@@ -97,6 +99,27 @@ def test_a_sentence_that_asks_ends_in_a_question_mark(text: str) -> None:
 @pytest.mark.parametrize("text", ["我们开始上课", "这就是我们要讲的内容", "无论多少都可以"])
 def test_a_sentence_that_tells_ends_in_a_period(text: str) -> None:
     assert _zh(_words(*text)) == text + "。"
+
+
+def test_a_question_ends_where_whisper_wrote_a_comma() -> None:
+    words = _words(*"什么是惯", "性，", 300, *"物体保持原来状态的性质就叫惯性")
+    assert _zh(words) == "什么是惯性？物体保持原来状态的性质就叫惯性。"
+
+
+def test_a_clause_with_a_question_word_that_goes_on_keeps_its_comma() -> None:
+    assert _zh(_words(*"我不知道他是", "谁，", 200, *"也不想知道")) == "我不知道他是谁，也不想知道。"
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("老师我有一个问题", "老师，我有一个问题。"),
+        ("同学们请看黑板", "同学们，请看黑板。"),
+        ("对就是这样", "对，就是这样。"),
+    ],
+)
+def test_who_is_spoken_to_and_what_is_answered_stand_before_a_comma(said: str, written: str) -> None:
+    assert _zh(_words(*said)) == written
 
 
 def test_doubled_marks_collapse_to_the_stronger_one_also_across_words() -> None:
@@ -195,4 +218,16 @@ def test_the_weights_are_small_and_know_every_mark() -> None:
         chances = load_marks(language).chances([HeardUnit("好", 200, 0, "")])
         assert chances.shape == (1, len(MARKS[language]))
     folder = files("pipeline.postprocess")
-    assert sum(len((folder / f"marks.{language}.npz").read_bytes()) for language in ("zh", "en")) < 3_000_000
+    assert sum(len((folder / f"marks.{language}.npz").read_bytes()) for language in ("zh", "en")) < 4_000_000
+
+
+def test_matrix_products_are_made_by_one_thread_and_afterwards_by_as_many_as_before() -> None:
+    openblas = ThreadpoolController().select(internal_api="openblas")
+
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in openblas.info()}
+
+    with openblas.limit(limits=2):
+        with one_thread():
+            assert threads() == {1}
+        assert threads() == {2}
