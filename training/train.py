@@ -1,8 +1,12 @@
-"""Learn the mark models: ``python -m training.train ARRAYS OUT``. Three minutes on a GPU, some hours on two cores."""
+"""Learn the mark models: ``python -m training.train ARRAYS OUT``. Three minutes on a GPU, some hours on two cores.
+
+``--further WEIGHTS`` goes on from weights that were learnt before, for a short time.
+"""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +14,25 @@ import torch
 from torch import Tensor
 
 from training.channel import COLON, COMMA, END, EXCLAMATION, LIST, QUESTION, SEMICOLON, hear
-from training.network import PAIR_BUCKETS, MarkNetwork, export
+from training.network import PAIR_BUCKETS, MarkNetwork, export, restore
 
-WINDOW, BATCH = 256, 48
-PEAK_RATE = 2e-3
-STEPS = {"zh": 7000, "en": 3500}
+WINDOW = 256
 DROP = {"zh": 0.15, "en": 0.3}
 """English has less text to learn from, so it is learnt for a shorter time and with more left out."""
 SEED = {"zh": 7, "en": 8}
+
+
+@dataclass(frozen=True)
+class Course:
+    """How long and how fast is learnt; a step sees ``windows``, one third of them spoken."""
+
+    steps: int
+    windows: int = 48
+    peak_rate: float = 2e-3
+
+
+COURSES = {"zh": Course(7000), "en": Course(3500)}
+FURTHER = Course(400, windows=24, peak_rate=7e-4)
 CLASSES = {
     "zh": (0, COMMA, LIST, END, QUESTION, EXCLAMATION, COLON, SEMICOLON),
     "en": (0, COMMA, COLON, END, QUESTION, EXCLAMATION, SEMICOLON),
@@ -63,19 +78,25 @@ def f1(given: Tensor, wanted: Tensor) -> float:
     return float(2 * right / ((a > 0).sum() + (b > 0).sum()))
 
 
-def learn(arrays: np.lib.npyio.NpzFile, language: str, steps: int, device: str) -> MarkNetwork:
+def untaught(arrays: np.lib.npyio.NpzFile, language: str) -> MarkNetwork:
     torch.manual_seed(SEED[language])
+    return MarkNetwork(len(arrays["units"]), PAIR_BUCKETS[language], len(CLASSES[language]), DROP[language])
+
+
+def learn(
+    network: MarkNetwork, arrays: np.lib.npyio.NpzFile, language: str, course: Course, device: str
+) -> MarkNetwork:
     prose, spoken, held = (Stream(arrays, part, language, device) for part in ("train", "spoken", "held"))
     known = {name: torch.tensor(arrays[name], device=device) for name in ("homophones", "openers")}
     order = torch.tensor(CLASSES[language], device=device)
-    network = MarkNetwork(len(arrays["units"]), PAIR_BUCKETS[language], len(order), DROP[language]).to(device)
-    optimiser = torch.optim.AdamW(network.parameters(), lr=PEAK_RATE, weight_decay=0.02, betas=(0.9, 0.98))
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, PEAK_RATE, total_steps=steps, pct_start=0.1)
+    network, steps = network.to(device), course.steps
+    optimiser = torch.optim.AdamW(network.parameters(), lr=course.peak_rate, weight_decay=0.02, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, course.peak_rate, total_steps=steps, pct_start=0.1)
+    spoken_windows = course.windows // 3
     for step in range(steps):
         network.train()
-        batch = tuple(
-            torch.cat(both) for both in zip(prose.windows(BATCH * 2 // 3), spoken.windows(BATCH // 3), strict=True)
-        )
+        parts = prose.windows(course.windows - spoken_windows), spoken.windows(spoken_windows)
+        batch = tuple(torch.cat(both) for both in zip(*parts, strict=True))
         with torch.autocast(device, torch.bfloat16):
             given, wanted, _ = scores(network, batch, known, language)
         loss = torch.nn.functional.cross_entropy(given.float().flatten(0, 1), wanted.flatten())
@@ -84,7 +105,7 @@ def learn(arrays: np.lib.npyio.NpzFile, language: str, steps: int, device: str) 
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
         schedule.step()
-        if step % (steps // 8) == 0 or step == steps - 1:
+        if step % max(1, steps // 8) == 0 or step == steps - 1:
             network.eval()
             with torch.no_grad():
                 batch = held.windows(100)
@@ -99,11 +120,21 @@ def main() -> None:
     parser.add_argument("arrays", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--language", choices=("zh", "en"))
+    parser.add_argument("--further", type=Path, help="folder of the weights to go on from")
     arguments = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     for language in [arguments.language] if arguments.language else ["zh", "en"]:
         arrays = np.load(arguments.arrays / f"{language}.npz")
-        network = learn(arrays, language, STEPS[language], device)
+        network, course = untaught(arrays, language), COURSES[language]
+        if arguments.further:
+            learnt = np.load(arguments.further / f"marks.{language}.npz")
+            if str(learnt["units"]) != "\n".join(arrays["units"].tolist()):
+                parser.error(
+                    f"{arguments.further}: the weights for {language} know other units than {arguments.arrays}"
+                )
+            restore(network, learnt)
+            course = FURTHER
+        learn(network, arrays, language, course, device)
         arguments.out.mkdir(parents=True, exist_ok=True)
         np.savez_compressed(arguments.out / f"marks.{language}.npz", **export(network.eval(), arrays["units"]))
 
