@@ -129,9 +129,7 @@ def main() -> None:
         if arguments.further:
             learnt = np.load(arguments.further / f"marks.{language}.npz")
             if str(learnt["units"]) != "\n".join(arrays["units"].tolist()):
-                parser.error(
-                    f"{arguments.further}: the weights for {language} know other units than {arguments.arrays}"
-                )
+                parser.error(f"{arguments.further}: other units than in {arguments.arrays}")
             restore(network, learnt)
             course = FURTHER
         learn(network, arrays, language, course, device)
