@@ -39,8 +39,9 @@ Floats = npt.NDArray[np.float32]
 
 PAD_MS = 3_000
 """The least that is encoded after a slice. Whisper learnt on windows of 30 s, padded: it waits for the silence."""
-SHORTEST_WINDOW_MS = 20_000
-"""In a shorter window short slices are heard worse: one of 3 s lost words in 6 s, and loops in 5 s."""
+SHORTEST_WINDOW_MS = 24_000
+"""In a shorter window short slices are heard worse: one of 3 s lost words in 6 s, and loops in 5 s; 71 utterances of 3 to
+7 s had 178 errors in 24 s, 195 in 20 s and 186 in 30 s."""
 WINDOW_MS = 30_000
 GRID_MS = 1_000
 """Windows are rounded up to it, so that few shapes are met."""
@@ -53,7 +54,7 @@ def window_ms(duration_ms: int) -> int:
     """How much is encoded for a slice of ``duration_ms``: it depends on nothing else.
 
     >>> [window_ms(duration_ms) for duration_ms in (500, 18_200, 29_900)]
-    [20000, 22000, 30000]
+    [24000, 24000, 30000]
     """
     padded_ms = -(-(duration_ms + PAD_MS) // GRID_MS) * GRID_MS
     return min(WINDOW_MS, max(SHORTEST_WINDOW_MS, padded_ms))
