@@ -89,7 +89,7 @@ class FusedEngine:
     """A loaded Whisper model. Not thread-safe; one per process and device."""
 
     def __init__(self, runtimes: Sequence[Runtime], folder: Path, fingerprint: str) -> None:
-        """``runtimes``, one a lane, have the same weights, whose tokenizer is in ``folder``.
+        """``runtimes``, one a lane, have the same weights, whose tokenizer is in ``folder``; the first one encodes.
 
         ``fingerprint`` names weights and arithmetic.
         """
@@ -115,20 +115,21 @@ class FusedEngine:
             raise failure_of(error, len(requests)) from error
 
     def look(self, requests: Sequence[Request], *, with_sound: bool) -> list[Look]:
-        def one(runtime: Runtime, request: Request) -> Look:
-            memory = runtime.encode(self._mel(request))
-            sound = runtime.sound_of(memory) if with_sound else None
-            prompt = prompt_tokens(self._tokens_of(request.language or "en"), "")
-            (step,) = runtime.begin([memory], [prompt]).prompt(1)
-            return Look(sound, int(self._beginning(runtime, step).best[0, 0]))
-
         try:
-            return self._lanes.each(one, requests)
+            return [self._look(request, with_sound) for request in requests]
         except (RuntimeError, MemoryError) as error:
             raise failure_of(error, len(requests)) from error
 
+    def _look(self, request: Request, with_sound: bool) -> Look:
+        runtime = self._lanes.first
+        memory = runtime.encode(self._mel(request))
+        sound = runtime.sound_of(memory) if with_sound else None
+        prompt = prompt_tokens(self._tokens_of(request.language or "en"), "")
+        (step,) = runtime.begin([memory], [prompt]).prompt(1)
+        return Look(sound, int(self._beginning(runtime, step).best[0, 0]))
+
     def _transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
-        memories = self._lanes.each(lambda runtime, request: runtime.encode(self._mel(request)), requests)
+        memories = [self._lanes.first.encode(self._mel(request)) for request in requests]
         languages = self._languages(requests, memories)
         encoded = [_Encoded(*each) for each in zip(requests, memories, languages, strict=True)]
         shares = even_shares([request.audio.slice.span.duration_ms for request in requests], self._lanes.count)

@@ -165,10 +165,11 @@ class _Net:
         return op.constant(self._weights[f"{self._part}/{name}"])
 
     def _matrix(self, name: str) -> Node:
-        return self._constant(self._weights[f"{self._part}/{name}"])
+        return self._constant(self._weights[f"{self._part}/{name}"], 0)
 
-    def _constant(self, matrix: Array) -> Node:
-        return _in_8_bits(matrix) if self._quantize else op.constant(matrix)
+    def _constant(self, matrix: Array, more: int) -> Node:
+        """A matrix, followed by ``more`` rows of zeros."""
+        return _in_8_bits(matrix, more) if self._quantize else op.constant(_with_rows(matrix, more))
 
     def norm(self, x: Node, name: str) -> Node:
         normal = op.mvn(x, _ints(-1), True, _EPSILON, "inside_sqrt")
@@ -209,8 +210,7 @@ class _Net:
         """In most models one and the same matrix for both ends, followed by zeros up to a whole block."""
         if name not in self._shared:
             matrix = self._weights[f"{self._part}/{name}"]
-            rows = _padded(len(matrix)) - len(matrix)
-            self._shared[name] = self._constant(np.pad(matrix, ((0, rows), (0, 0))))
+            self._shared[name] = self._constant(matrix, _padded(len(matrix)) - len(matrix))
         return self._shared[name]
 
     @property
@@ -279,11 +279,15 @@ class _CrossAttention:
         return op.gather(op.reshape(op.gather(followed, _ints(*heads), _int(1)), apart, False), picked, _int(3))
 
 
-def _in_8_bits(matrix: Array) -> Node:
+def _with_rows(matrix: Array, more: int) -> Array:
+    return np.pad(matrix, ((0, more), (0, 0))) if more else matrix
+
+
+def _in_8_bits(matrix: Array, more: int) -> Node:
     """Symmetric 8-bit weights with a scale for each row, as the CPU plugin computes with them without unpacking."""
     scale = np.maximum(np.abs(matrix).max(axis=1, keepdims=True) / 127, np.finfo(np.float32).tiny).astype(np.float32)
-    packed = op.constant(np.rint(matrix / scale).astype(np.int8))
-    return op.multiply(op.convert(packed, Type.f32), op.constant(scale))
+    packed = op.constant(_with_rows(np.rint(matrix / scale).astype(np.int8), more))
+    return op.multiply(op.convert(packed, Type.f32), op.constant(_with_rows(scale, more)))
 
 
 def _size(node: Node, axis: int) -> Node:

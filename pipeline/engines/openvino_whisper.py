@@ -25,7 +25,7 @@ from pipeline.errors import UsageError
 Floats = npt.NDArray[np.float32]
 _MASKED = np.float32(-1e9)
 MAX_LANES = 2
-"""Each holds what it computes with: 90 MiB for the base model in batches of 4. Two serve two cores best."""
+"""Each holds what it decodes with. Two serve two cores best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class OpenVinoWhisper:
         options = {
             "INFERENCE_PRECISION_HINT": arithmetic.memory,
             "INFERENCE_NUM_THREADS": threads,
-            "NUM_STREAMS": lanes,
+            "NUM_STREAMS": 1,
             # 8 bits by default, which rounded a text otherwise beside a longer prompt, and saved nothing here.
             "KV_CACHE_PRECISION": arithmetic.memory,
         }
         # Beside weights of 8 bits the states are rounded to 8 bits too, with a scale for so many of them. One for each
         # row took 15 % off a step of 20 rows where the default of 32 was; the rounding of the weights is larger.
-        grouped = options | {"DYNAMIC_QUANTIZATION_GROUP_SIZE": weights.width}
+        grouped = options | {"DYNAMIC_QUANTIZATION_GROUP_SIZE": weights.width, "NUM_STREAMS": lanes}
         # Without the arrays, which the graphs have now: the file's pages would count as memory of this process.
         self.weights = replace(weights, arrays={})
         encoder = encoder_graph(weights, arithmetic)
@@ -63,20 +63,18 @@ class OpenVinoWhisper:
         compress_model_transformation(encoder)
         # A scale for each row would put an encoder in 8 bits 11 % off, one for 128 numbers 8 %, in a tenth more time.
         encoding = options | ({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 128} if arithmetic.int8_encoder else {})
+        # All threads encode one slice after the other: lanes would be no faster, and take 50 MiB more.
+        self._encoder = core.compile_model(encoder, "CPU", encoding).create_infer_request()
         self._compiled = (
-            core.compile_model(encoder, "CPU", encoding),
             core.compile_model(step_graph(weights, arithmetic), "CPU", grouped),
             core.compile_model(logits_graph(weights, arithmetic), "CPU", grouped),
         )
-        self._take_requests()
-
-    def _take_requests(self) -> None:
-        self._encoder, self._decoder, self._logits = (graph.create_infer_request() for graph in self._compiled)
+        self._decoder, self._logits = (graph.create_infer_request() for graph in self._compiled)
 
     def beside(self) -> Self:
-        """Another lane over the same weights."""
+        """Another lane over the same weights, to decode; the encoder is this one's."""
         other = copy(self)
-        other._take_requests()
+        other._decoder, other._logits = (graph.create_infer_request() for graph in self._compiled)
         return other
 
     def encode(self, mel: Floats) -> Memory:
