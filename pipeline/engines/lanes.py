@@ -47,7 +47,7 @@ def even_shares(sizes: Sequence[int], lanes: int) -> list[list[int]]:
     """Which of ``sizes`` each lane takes, so that all have alike many and alike much; empty shares are left out.
 
     >>> even_shares([10, 30, 20, 40, 25], 2)
-    [[0, 3], [1, 2, 4]]
+    [[0, 2, 3], [1, 4]]
     """
     falling = sorted(range(len(sizes)), key=lambda at: -sizes[at])
     # There and back: who got the largest of a round gets the smallest of the next one.

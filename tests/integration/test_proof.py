@@ -50,8 +50,8 @@ def test_eight_bits_are_as_near_to_float32_as_they_must_be(engine: str, tmp_path
     found = list(prove(asked, 2, tmp_path, print))
     assert [one for one in found if not one.holds] == []
     label = f"{engine} tiny.en int8 cpu"
-    assert [one.what for one in found] == [*[label] * 3, *(f"{label}, batch 2, beam {beam}" for beam in (3, 5, 1))]
-    assert len(verdicts_of(asked, Precision.INT8, tmp_path).all) == 4
+    assert [one.what for one in found] == [*[label] * 3, *(f"{label}, batch 2, beam {beam}" for beam in (5, 1))]
+    assert len(verdicts_of(asked, Precision.INT8, tmp_path).all) == 3
 
 
 class MixedUp(FasterWhisperEngine):
