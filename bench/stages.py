@@ -83,8 +83,8 @@ class _Watched:
 
 
 def _cpu_stages(task: Task, requests: Sequence[Request]) -> tuple[dict[str, float], int]:
-    watch, lanes = _Watch(), 1
-    engine: Any = product_engine(task, lanes)
+    watch = _Watch()
+    engine: Any = product_engine(task, most_lanes=1)
     engine.transcribe(requests[:1], Decoding(beam_size=task.beam))
     engine._mel = watch.around("log_mel", engine._mel)
     engine._lanes = Lanes([_Watched(engine._lanes.first, watch, {"encode": "encoder"})])

@@ -117,7 +117,7 @@ def give_back_large_blocks() -> None:
 
     By itself it keeps blocks of up to 32 MiB in its heap, where an engine's arrays, each of another size, leave holes:
     the fused engine took 90 MiB more after four batches. Threads that start from now on would have heaps of their own,
-    each with such holes: a file of 10 hours took 83 MiB more.
+    each with such holes: a file of 10 hours took 75 MiB more.
     """
     set_heap(M_MMAP_THRESHOLD, _LARGE_BYTES)
     set_heap(_M_ARENA_MAX, 1)

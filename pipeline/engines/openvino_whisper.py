@@ -63,7 +63,7 @@ class OpenVinoWhisper:
         compress_model_transformation(encoder)
         # A scale for each row would put an encoder in 8 bits 11 % off, one for 128 numbers 8 %, in a tenth more time.
         encoding = options | ({"DYNAMIC_QUANTIZATION_GROUP_SIZE": 128} if arithmetic.int8_encoder else {})
-        # All threads encode one slice after the other: lanes would be no faster, and take 50 MiB more.
+        # All threads encode one slice after the other: lanes would be no faster, and take 80 MiB more.
         self._encoder = core.compile_model(encoder, "CPU", encoding).create_infer_request()
         self._compiled = (
             core.compile_model(step_graph(weights, arithmetic), "CPU", grouped),
