@@ -61,18 +61,23 @@ class Server:
     def start(self) -> None:
         """Return when the server accepts connections, started here or found running.
 
-        Raises RetriableError, with the last line of the server's log, where it does not come up.
+        Raises RetriableError, with the last line of the server's log, where it does not come up. Then it is left to
+        itself, as a long recovery would begin anew; where this process is told to stop meanwhile, it is ended.
         """
         launched, launches = 0, 0
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._accepts():
-            if not self._runs(launched) and not self.pid():
-                self._check_worth_another(launches)
-                launched, launches = self._launch(), launches + 1
-            elif time.monotonic() > deadline:
-                self._fail()
-            time.sleep(POLL_S)
-        self._create_database()
+        try:
+            while not self._accepts():
+                if not self._runs(launched) and not self.pid():
+                    self._check_worth_another(launches)
+                    launched, launches = self._launch(), launches + 1
+                elif time.monotonic() > deadline:
+                    self._fail()
+                time.sleep(POLL_S)
+            self._create_database()
+        except (KeyboardInterrupt, SystemExit):
+            self._end(launched, signal.SIGINT)
+            raise
 
     def _check_worth_another(self, launches: int) -> None:
         if launches:

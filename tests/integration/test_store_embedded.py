@@ -18,6 +18,7 @@ from sqlalchemy import text
 
 from pipeline import database_folders
 from pipeline.database import connect, embedded, upgrade
+from pipeline.database_server import Server
 from pipeline.errors import RetriableError, UsageError
 from pipeline.store import Store
 from pipeline.values import Media
@@ -169,6 +170,8 @@ def test_a_killed_server_recovers_at_the_next_start_with_everything_committed(ma
         with pytest.raises(RetriableError, match="check that it runs"):
             Store.open(url)
         assert recall(home) == MEDIA
+        assert other.leave() == 0
+    assert not answers(url)
 
 
 def test_a_pid_file_whose_pid_is_another_program_now_does_not_stop_the_start(make_home: MakeHome) -> None:
@@ -187,6 +190,28 @@ def test_a_first_start_that_was_killed_half_way_is_started_afresh(make_home: Mak
     remember(home)
     assert recall(home) == MEDIA
     assert not leftover.exists()
+
+
+@pytest.mark.parametrize("moment", ["_accepts", "_create_database"])
+def test_a_start_that_is_told_to_stop_leaves_no_server(
+    make_home: MakeHome, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    home = make_home("stopped")
+    with embedded(home, fsync=False):
+        pass
+    server, asked = database_folders.locate(home, fsync=False), []
+
+    def told_to_stop(self: Server) -> bool:
+        asked.append(self.pid())
+        if moment == "_accepts" and len(asked) == 1:
+            return False
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, moment, told_to_stop)
+    with pytest.raises(KeyboardInterrupt), embedded(home, fsync=False):
+        pass
+    assert asked
+    assert not server.pid()
 
 
 @pytest.mark.parametrize("name", ["讲座, $HOME 'a' \"b\" 100%", "long-" * 20])
