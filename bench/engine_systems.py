@@ -47,15 +47,14 @@ class Task:
     @classmethod
     def of(cls, model: Path, device: str) -> Self:
         """As the product would choose on this machine. Raises UsageError where there is no such device."""
-        from pipeline.devices import BFLOAT16
+        from pipeline.devices import BFLOAT16, processor_flags
 
         threads = len(os.sched_getaffinity(0))
         if device == "cuda":
             if not find_spec("torch") or not _sees_cuda():
                 raise UsageError("--device cuda: PyTorch is not installed, or sees no CUDA device")
             return cls(model, device, "float16", threads)
-        flags = Path("/proc/cpuinfo").read_text().split()
-        return cls(model, device, "bf16" if BFLOAT16 & set(flags) else "f32", threads)
+        return cls(model, device, "bf16" if BFLOAT16 & processor_flags() else "f32", threads)
 
 
 def _sees_cuda() -> bool:

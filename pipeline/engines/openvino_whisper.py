@@ -78,7 +78,7 @@ class OpenVinoWhisper:
         return other
 
     def encode(self, mel: Floats) -> Memory:
-        """The memory of log-mel features ``(mels, frames of 10 ms)``, an even number of frames."""
+        """The memory of log-mel features ``(mels, frames of 10 ms)``, whole seconds of them."""
         self._encoder.infer({"mel": np.ascontiguousarray(mel[None])})
         tensors = {}
         for name in self._names():
@@ -178,22 +178,24 @@ class Listening:
     def _set_memory(self, memories: Sequence[Memory]) -> None:
         frames = max(memory.frames for memory in memories)
         for name in memories[0].tensors:
-            self._decoder.set_tensor(name, _move_together(name, memories, frames))
+            self._decoder.set_tensor(name, _move_together(name, memories))
         mask = np.zeros((len(memories), 1, 1, frames), np.float32)
         for at, memory in enumerate(memories):
             mask[at, ..., memory.frames :] = _MASKED
         self._decoder.set_tensor("memory_mask", ov.Tensor(mask))
 
 
-def _move_together(name: str, memories: Sequence[Memory], frames: int) -> Any:
-    """One tensor ``(slices, heads, frames, size)``, the shorter slices followed by zeros; theirs are views of it."""
+def _move_together(name: str, memories: Sequence[Memory]) -> Any:
+    """One tensor of all slices, the shorter ones followed by zeros; theirs are views of it."""
     tensors = [memory.tensors[name] for memory in memories]
-    _, heads, _, size = tensors[0].shape
-    joined = ov.Tensor(tensors[0].element_type, ov.Shape([len(tensors), heads, frames, size]))
+    # Frames, or seconds, are the third axis; the others are the same for all.
+    longest = max((tensor.shape for tensor in tensors), key=lambda shape: shape[2])
+    joined = ov.Tensor(tensors[0].element_type, ov.Shape([len(tensors), *list(longest)[1:]]))
     # Masked places are multiplied by 0, which does not help against the infinities of unset memory.
     joined.data.view(np.uint8)[...] = 0
     for at, (memory, tensor) in enumerate(zip(memories, tensors, strict=True)):
-        view = ov.Tensor(joined, ov.Coordinate([at, 0, 0, 0]), ov.Coordinate([at + 1, heads, tensor.shape[2], size]))
+        begin, end = [at] + [0] * (len(longest) - 1), [at + 1, *list(tensor.shape)[1:]]
+        view = ov.Tensor(joined, ov.Coordinate(begin), ov.Coordinate(end))
         tensor.copy_to(view)
         memory.tensors[name] = view
     return joined

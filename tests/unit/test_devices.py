@@ -32,9 +32,9 @@ def taken(device: Device) -> tuple[str, str, str]:
 @pytest.mark.parametrize(
     ("asked", "gpus", "expected"),
     [
-        ("auto", 0, ("cpu", "int8", "faster-whisper")),
+        ("auto", 0, ("cpu", "fp32", "fused")),
         ("auto", 1, ("cuda", "fp16", "faster-whisper")),
-        ("cpu", 1, ("cpu", "int8", "faster-whisper")),
+        ("cpu", 1, ("cpu", "fp32", "fused")),
         ("cuda", 2, ("cuda", "fp16", "faster-whisper")),
     ],
 )
@@ -53,6 +53,13 @@ def test_a_processor_with_bfloat16_gets_the_fused_engine(monkeypatch: pytest.Mon
     assert taken(choose_device("cpu", "faster-whisper")) == ("cpu", "int8", "faster-whisper")
 
 
+def test_a_processor_that_openvino_has_nothing_for_gets_the_reference_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    a_machine(monkeypatch, flags=("asimd",))
+    assert taken(choose_device("auto")) == ("cpu", "int8", "faster-whisper")
+    assert choose_device("cpu").why == "this processor has no avx2"
+    assert taken(choose_device("cpu", "fused")) == ("cpu", "fp32", "fused")
+
+
 def test_a_gpu_with_pytorch_gets_the_fused_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     a_machine(monkeypatch, gpus=1, has_torch=True)
     assert taken(choose_device("auto")) == taken(choose_device("cuda", "fused")) == ("cuda", "fp16", "fused")
@@ -64,7 +71,7 @@ def test_it_is_said_why_an_engine_was_taken(monkeypatch: pytest.MonkeyPatch) -> 
     assert choose_device("auto").why == (
         "there is a GPU, but no torch and no triton, which the fused engine needs (extra 'gpu')"
     )
-    assert choose_device("cpu").why == "this processor has no bfloat16 (amx_bf16 nor avx512_bf16)"
+    assert choose_device("cpu").why == "this processor has avx2"
     assert choose_device("cpu", "fused").why == "asked for"
 
 
@@ -81,7 +88,7 @@ def test_a_precision_that_is_asked_for_is_the_top_of_the_ladder_or_refused(monke
     a_machine(monkeypatch)
     assert choose_device("cpu", precision="fp32").precision is Precision.FP32
     with pytest.raises(UsageError, match="LECTUREMILL_PRECISION=bf16: faster-whisper on cpu does fp32, int8 here"):
-        choose_device("cpu", precision="bf16")
+        choose_device("cpu", "faster-whisper", precision="bf16")
     with pytest.raises(UsageError, match="must be auto or one of fp32, bf16, fp16, int8, not 'half'"):
         choose_device("cpu", precision="half")
 
