@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What a bare GPU machine needs for bench.engine and bench.stream, in pieces that can be carried: .gpu/part1, .gpu/part2, …
 # and the programs as they are now: .gpu/src. Usage: bench/gpu/pack.sh [MODEL_FOLDER]. Run where pip and ffmpeg work;
-# unpack.sh joins the pieces. "pack.sh --src" packs the programs again and nothing else.
+# unpack.sh joins the pieces. "pack.sh --src" packs the programs again and nothing else. .gpu/openvino is for the engine on
+# that machine's processor, a piece of its own.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rm -rf .gpu/src
@@ -17,13 +18,17 @@ platforms=()
 for name in manylinux_2_{39,35,34,31,28,27,26,24,17}_x86_64 manylinux2014_x86_64 manylinux1_x86_64; do
   platforms+=(--platform "$name")
 done
-rm -rf .gpu/all .gpu/part*
+rm -rf .gpu/all .gpu/part* .gpu/openvino
 mkdir -p .gpu/all/wheels .gpu/all/model
 # What the programs import and the machine lacks.
 mapfile -t wheels < <(.venv/bin/python bench/gpu/wheels.py)
 .venv/bin/python -m pip --version >/dev/null 2>&1 && pip=(.venv/bin/python -m pip) || pip=(python3 -m pip)
-"${pip[@]}" download --quiet --no-deps --only-binary=:all: --python-version "$python" --implementation cp --abi "cp${python/./}" \
-  --abi abi3 --abi none "${platforms[@]}" -d .gpu/all/wheels "${wheels[@]}"
+fetch() {
+  "${pip[@]}" download --quiet --no-deps --only-binary=:all: --python-version "$python" --implementation cp --abi "cp${python/./}" \
+    --abi abi3 --abi none "${platforms[@]}" -d "$@"
+}
+fetch .gpu/all/wheels "${wheels[@]}"
+fetch .gpu/openvino "openvino==$(.venv/bin/python -c 'import importlib.metadata as found; print(found.version("openvino"))')"
 # It is imported, but nothing is converted there: 30 MB of ffmpeg stay here.
 zip -q -d .gpu/all/wheels/imageio_ffmpeg-*.whl 'imageio_ffmpeg/binaries/ffmpeg*'
 .venv/bin/python -m bench.clips --out .gpu/all/clips.msgpack
