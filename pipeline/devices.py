@@ -14,6 +14,8 @@ from pipeline.precision import Precision
 ENGINES = ("faster-whisper", "fused")
 BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})
 """A processor with one of these computes the fused engine in half precision."""
+PRODUCTS_IN_8_BITS = frozenset({"avx512_vnni", "avx_vnni", "amx_int8"})
+"""A processor with one of these multiplies numbers of 8 bits faster than others."""
 FUSED = "avx2"
 """The fused engine is faster than the reference, in float32 too, where OpenVINO has this to compute with."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
