@@ -62,7 +62,7 @@ class Server:
         """Return when the server accepts connections, started here or found running.
 
         Raises RetriableError, with the last line of the server's log, where it does not come up. Then it is left to
-        itself, as a long recovery would begin anew. Where this process is told to stop meanwhile, what it launched ends.
+        itself, as a long recovery would begin anew. Where this process is told to stop meanwhile, that ends it.
         """
         launched, launches = 0, 0
         deadline = time.monotonic() + START_TIMEOUT_S
