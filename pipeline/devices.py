@@ -12,7 +12,9 @@ from pipeline.errors import UsageError
 from pipeline.precision import Precision
 
 ENGINES = ("faster-whisper", "fused")
-BFLOAT16 = frozenset({"avx512_bf16", "amx_bf16"})
+TILES = "amx_bf16"
+"""A processor with it multiplies whole tiles of numbers in half precision."""
+BFLOAT16 = frozenset({"avx512_bf16", TILES})
 """A processor with one of these computes the fused engine in half precision."""
 PRODUCTS_IN_8_BITS = frozenset({"avx512_vnni", "avx_vnni", "amx_int8"})
 """A processor with one of these multiplies numbers of 8 bits faster than others."""

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import openvino as ov
 from openvino._offline_transformations import compress_model_transformation
 
+from pipeline.devices import TILES, processor_flags
 from pipeline.engines.beam_search import Step, Tokens
 from pipeline.engines.fused import FusedEngine
 from pipeline.engines.openvino_graphs import Arithmetic, encoder_graph, logits_graph, step_graph
@@ -224,7 +225,8 @@ def load_fused(
     weights = load_weights(folder)
     lanes = min(threads, most_lanes)
     try:
-        first = OpenVinoWhisper(weights, Arithmetic(arithmetic, int8_decoder, int8_encoder), threads, lanes)
+        tiles = arithmetic == "bf16" and TILES in processor_flags()
+        first = OpenVinoWhisper(weights, Arithmetic(arithmetic, int8_decoder, int8_encoder, tiles), threads, lanes)
         runtimes = [first, *(first.beside() for _ in range(lanes - 1))]
     except RuntimeError as error:
         raise UsageError(f"OpenVINO cannot compute the model in {folder}: {error}") from error

@@ -76,6 +76,12 @@ def exact(weights: WhisperWeights) -> OpenVinoWhisper:
 
 
 @pytest.fixture(scope="module")
+def tiled(weights: WhisperWeights) -> OpenVinoWhisper:
+    """Laid out as for AMX, computed as this processor can."""
+    return OpenVinoWhisper(weights, Arithmetic("f32", int8_decoder=False, tiles=True), threads=2)
+
+
+@pytest.fixture(scope="module")
 def sounds(shared_data: Path) -> Sounds:
     return {name: sound_of(shared_data / "lectures" / f"{name}.mp4") for name in SPANS}
 
@@ -148,20 +154,25 @@ def memory_of_reference(encoded: np.ndarray, weights: WhisperWeights, layer: int
 
 
 def test_the_memory_of_a_sound_is_the_references(
-    base: Path, weights: WhisperWeights, sounds: Sounds, exact: OpenVinoWhisper, half: OpenVinoWhisper
+    base: Path,
+    weights: WhisperWeights,
+    sounds: Sounds,
+    exact: OpenVinoWhisper,
+    half: OpenVinoWhisper,
+    tiled: OpenVinoWhisper,
 ) -> None:
     from faster_whisper.feature_extractor import FeatureExtractor
 
     mel = FeatureExtractor()(sounds["zh_physics_yunxi"][: 30 * 16_000])[:, :3_000].astype(np.float32)
     whisper = ctranslate2.models.Whisper(str(base), compute_type="float32", intra_threads=2)
     encoded = np.asarray(whisper.encode(ctranslate2.StorageView.from_array(mel[None])))[0]
-    for runtime, bound in ((exact, 1e-3), (half, 5e-2)):
+    for runtime, bound in ((exact, 1e-3), (tiled, 1e-3), (half, 5e-2)):
         memory = runtime.encode(mel)
         assert memory.frames == 1_500
         for layer in (0, weights.decoder_layers - 1):
             for name, expected in zip(("keys", "values"), memory_of_reference(encoded, weights, layer), strict=True):
                 found = as_float32(memory.tensors[f"{name}.{layer}"])[0]
-                if name == "keys":  # (heads, seconds, size, frames of a second)
+                if name == "keys" and runtime is not tiled:  # (heads, seconds, size, frames of a second)
                     found = found.transpose(0, 1, 3, 2).reshape(expected.shape)
                 assert np.linalg.norm(found - expected) / np.linalg.norm(expected) < bound
 
@@ -186,6 +197,38 @@ def test_in_bfloat16_the_text_is_nearly_the_same(
 ) -> None:
     found = FusedEngine([half], base, "half").transcribe(requests, Decoding(beam_size=3))
     assert error_rate(found, heard) < 0.05
+
+
+def test_keys_laid_out_for_tiles_give_the_same_texts_and_words(
+    base: Path, exact: OpenVinoWhisper, tiled: OpenVinoWhisper, requests: Sequence[Request]
+) -> None:
+    expected, found = (
+        FusedEngine([each], base, "").transcribe(requests, Decoding(beam_size=3)) for each in (exact, tiled)
+    )
+    assert texts(found) == texts(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.segment.avg_logprob == pytest.approx(other.segment.avg_logprob, abs=1e-4)
+        assert [word.start_ms for word in one.segment.words] == [word.start_ms for word in other.segment.words]
+
+
+@pytest.mark.parametrize(
+    ("flag", "arithmetic", "tiles"),
+    [("amx_bf16", "bf16", True), ("avx512_bf16", "bf16", False), ("amx_bf16", "f32", False)],
+)
+def test_keys_are_laid_out_for_tiles_where_the_processor_has_them(
+    base: Path, monkeypatch: pytest.MonkeyPatch, flag: str, arithmetic: str, tiles: bool
+) -> None:
+    asked: list[Arithmetic] = []
+
+    def runtime(_weights: WhisperWeights, arithmetic: Arithmetic, *_: int) -> OpenVinoWhisper:
+        asked.append(arithmetic)
+        raise RuntimeError("seen")
+
+    monkeypatch.setattr("pipeline.engines.openvino_whisper.processor_flags", lambda: frozenset({flag}))
+    monkeypatch.setattr("pipeline.engines.openvino_whisper.OpenVinoWhisper", runtime)
+    with pytest.raises(UsageError, match="seen"):
+        load_fused(base, "fused", arithmetic=arithmetic, threads=2)
+    assert [each.tiles for each in asked] == [tiles]
 
 
 def test_a_slice_has_the_same_text_alone_and_in_a_batch(
