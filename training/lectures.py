@@ -1,5 +1,5 @@
-"""Lectures made up from sentence patterns of our own (``patterns.*.txt``) and from pieces of lessons that we wrote
-(``lessons.*.txt``): the tone that written prose lacks.
+"""The tone that written prose lacks: scripts of lectures that we wrote (``scripts.*.txt``), and lectures made up from
+sentence patterns of our own (``patterns.*.txt``) and from pieces of lessons that we wrote (``lessons.*.txt``).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ RUN_TOGETHER = 0.1
 EXCERPTS = 0.6
 """So many lectures hold a piece of a lesson."""
 EXCERPT_SENTENCES = 10
+HELD_OUT_EVERY = 20
+"""Of the scripts one in so many is not learnt from."""
 
 _SLOT = re.compile(r"\{([A-Z]+)\}")
 LOOSE = {
@@ -53,6 +55,12 @@ def made_up(language: str, characters: int, seed: int) -> list[str]:
         paragraphs.append(_as_spoken(lines, chance) if language == "zh" else " ".join(lines))
         total += len(paragraphs[-1])
     return paragraphs
+
+
+def scripts(language: str, *, is_held_out: bool) -> list[str]:
+    """Whole scripts, a paragraph each: those that are learnt from, or the others."""
+    lines = _lines_of(f"scripts.{language}.txt")
+    return [line for at, line in enumerate(lines) if (at % HELD_OUT_EVERY == 0) is is_held_out]
 
 
 def _lines_of(name: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.postprocess.mark_units import EN_MARKS, ZH_MARKS, Vocabulary, units_of
-from training.lectures import made_up
+from training.lectures import made_up, scripts
 
 VOCABULARY_UNITS = {"zh": 3500, "en": 7000}
 LEAST_COUNT = 3
@@ -68,7 +68,8 @@ def prepare(corpus: Path, language: str, out: Path) -> None:
     """Write ``OUT/<language>.npz``."""
     parts = {part: (corpus / f"{language}.{part}.txt").read_text("utf-8").splitlines() for part in ("train", "held")}
     parts["spoken"] = made_up(language, MADE_UP_CHARACTERS[language], seed=1)
-    seen = (unit for part in ("train", "spoken") for text in parts[part] for unit, _ in units_of(text, language))
+    parts |= {"scripts": scripts(language, is_held_out=False), "held_scripts": scripts(language, is_held_out=True)}
+    seen = (unit for part in ("train", "spoken", "scripts") for text in parts[part] for unit, _ in units_of(text, language))
     vocabulary = Vocabulary.of(Counter(unit.casefold() for unit in seen), VOCABULARY_UNITS[language], LEAST_COUNT)
     arrays: dict[str, np.ndarray] = {"units": np.array(vocabulary.units)}
     for part, texts in parts.items():

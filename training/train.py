@@ -24,15 +24,17 @@ SEED = {"zh": 7, "en": 8}
 
 @dataclass(frozen=True)
 class Course:
-    """How long and how fast is learnt; a step sees ``windows``, one third of them spoken."""
+    """How long and how fast is learnt; what a step sees: so many windows of prose, of made-up lectures, of scripts."""
 
     steps: int
-    windows: int = 48
+    prose: int = 20
+    spoken: int = 8
+    scripts: int = 20
     peak_rate: float = 2e-3
 
 
 COURSES = {"zh": Course(7000), "en": Course(3500)}
-FURTHER = Course(400, windows=24, peak_rate=7e-4)
+FURTHER = Course(400, prose=10, spoken=4, scripts=10, peak_rate=7e-4)
 CLASSES = {
     "zh": (0, COMMA, LIST, END, QUESTION, EXCLAMATION, COLON, SEMICOLON),
     "en": (0, COMMA, COLON, END, QUESTION, EXCLAMATION, SEMICOLON),
@@ -86,17 +88,17 @@ def untaught(arrays: np.lib.npyio.NpzFile, language: str) -> MarkNetwork:
 def learn(
     network: MarkNetwork, arrays: np.lib.npyio.NpzFile, language: str, course: Course, device: str
 ) -> MarkNetwork:
-    prose, spoken, held = (Stream(arrays, part, language, device) for part in ("train", "spoken", "held"))
+    counts = {"train": course.prose, "spoken": course.spoken, "scripts": course.scripts}
+    streams = {part: Stream(arrays, part, language, device) for part in (*counts, "held", "held_scripts")}
     known = {name: torch.tensor(arrays[name], device=device) for name in ("homophones", "openers")}
     order = torch.tensor(CLASSES[language], device=device)
     network, steps = network.to(device), course.steps
     optimiser = torch.optim.AdamW(network.parameters(), lr=course.peak_rate, weight_decay=0.02, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, course.peak_rate, total_steps=steps, pct_start=0.1)
-    spoken_windows = course.windows // 3
     for step in range(steps):
         network.train()
-        parts = prose.windows(course.windows - spoken_windows), spoken.windows(spoken_windows)
-        batch = tuple(torch.cat(both) for both in zip(*parts, strict=True))
+        parts = [streams[part].windows(count) for part, count in counts.items()]
+        batch = tuple(torch.cat(each) for each in zip(*parts, strict=True))
         with torch.autocast(device, torch.bfloat16):
             given, wanted, _ = scores(network, batch, known, language)
         loss = torch.nn.functional.cross_entropy(given.float().flatten(0, 1), wanted.flatten())
@@ -107,11 +109,12 @@ def learn(
         schedule.step()
         if step % max(1, steps // 8) == 0 or step == steps - 1:
             network.eval()
-            with torch.no_grad():
-                batch = held.windows(100)
-                given, wanted, whisper = scores(network, batch, known, language)
+            print(f"{language} step {step} loss {float(loss):.4f}")
+            for part in ("held", "held_scripts"):
+                with torch.no_grad():
+                    given, wanted, whisper = scores(network, streams[part].windows(100), known, language)
                 own = f1(order[given.argmax(-1)], order[wanted]), f1(whisper, order[wanted])
-                print(f"{language} step {step} loss {float(loss):.4f} held-out F1 {own[0]:.4f}, Whisper's {own[1]:.4f}")
+                print(f"  {part}: F1 {own[0]:.4f}, Whisper's {own[1]:.4f}", flush=True)
     return network
 
 

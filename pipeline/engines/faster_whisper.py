@@ -24,6 +24,7 @@ from pipeline.engines.hypotheses import (
 )
 from pipeline.engines.memory_faults import failure_of
 from pipeline.errors import UsageError
+from pipeline.one_thread import one_thread
 from pipeline.transcription import Decoding, Hypothesis, Look, Request
 from pipeline.values import Word
 
@@ -80,7 +81,8 @@ class FasterWhisperEngine:
         from faster_whisper.audio import pad_or_trim
 
         extract = self._model.feature_extractor
-        return np.stack([pad_or_trim(extract(request.audio.samples)) for request in requests])
+        with one_thread():
+            return np.stack([pad_or_trim(extract(request.audio.samples)) for request in requests])
 
     def _encode(self, features: npt.NDArray[np.float32]) -> Any:
         """The encoder's output for a batch, in one piece.

@@ -32,6 +32,7 @@ from pipeline.engines.sampling import Sampling, sample
 from pipeline.engines.special_tokens import SpecialTokens
 from pipeline.engines.whisper_weights import WhisperWeights
 from pipeline.errors import UsageError
+from pipeline.one_thread import one_thread
 from pipeline.transcription import Decoding, Hypothesis, Look, Request
 from pipeline.values import SAMPLES_PER_MS, Word
 
@@ -155,7 +156,8 @@ class FusedEngine:
     def _mel(self, request: Request) -> Floats:
         """Log-mel features of a slice and the silence after it, shape ``(mels, frames)``."""
         frames = window_ms(request.audio.slice.span.duration_ms) // _MEL_MS
-        heard: Floats = self._features(request.audio.samples)[:, :frames]
+        with one_thread():
+            heard: Floats = self._features(request.audio.samples)[:, :frames]
         mel = np.zeros((heard.shape[0], frames), np.float32)
         mel[:, : heard.shape[1]] = heard
         return mel

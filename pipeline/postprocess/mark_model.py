@@ -15,8 +15,8 @@ from importlib.resources import as_file, files
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.one_thread import one_thread
 from pipeline.postprocess.mark_units import EN_MARKS, ZH_MARKS, Vocabulary
-from pipeline.postprocess.one_thread import one_thread
 
 LANGUAGES = ("zh", "en")
 MARKS = {"zh": ZH_MARKS, "en": EN_MARKS}

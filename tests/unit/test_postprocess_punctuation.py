@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import ThreadpoolController
 
+from pipeline.one_thread import one_thread
 from pipeline.postprocess.mark_model import MARKS, HeardUnit, load_marks
-from pipeline.postprocess.one_thread import one_thread
 from pipeline.postprocess.punctuation import punctuate
 from pipeline.postprocess.text import CLOSERS, is_abbreviation
 from pipeline.postprocess.text import MARKS as ALL_MARKS
