@@ -69,7 +69,9 @@ def prepare(corpus: Path, language: str, out: Path) -> None:
     parts = {part: (corpus / f"{language}.{part}.txt").read_text("utf-8").splitlines() for part in ("train", "held")}
     parts["spoken"] = made_up(language, MADE_UP_CHARACTERS[language], seed=1)
     parts |= {"scripts": scripts(language, is_held_out=False), "held_scripts": scripts(language, is_held_out=True)}
-    seen = (unit for part in ("train", "spoken", "scripts") for text in parts[part] for unit, _ in units_of(text, language))
+    seen = (
+        unit for part in ("train", "spoken", "scripts") for text in parts[part] for unit, _ in units_of(text, language)
+    )
     vocabulary = Vocabulary.of(Counter(unit.casefold() for unit in seen), VOCABULARY_UNITS[language], LEAST_COUNT)
     arrays: dict[str, np.ndarray] = {"units": np.array(vocabulary.units)}
     for part, texts in parts.items():

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from openvino import Type
 from rapidfuzz.distance import Levenshtein
+from threadpoolctl import ThreadpoolController
 
 from pipeline.assembly import present_model
 from pipeline.decoding import decode, find_ffmpeg
@@ -175,6 +176,29 @@ def test_the_memory_of_a_sound_is_the_references(
                 if name == "keys" and runtime is not tiled:  # (heads, seconds, size, frames of a second)
                     found = found.transpose(0, 1, 3, 2).reshape(expected.shape)
                 assert np.linalg.norm(found - expected) / np.linalg.norm(expected) < bound
+
+
+def test_log_mel_features_are_made_by_one_thread(
+    base: Path, engine: FusedEngine, requests: Sequence[Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others would spin beside the encoder."""
+    openblas = ThreadpoolController().select(internal_api="openblas")
+    reference = FasterWhisperEngine(base, "reference", device="cpu", compute_type="int8", threads=2)
+    seen: list[set[int]] = []
+
+    def recorded(extract: Callable[[Samples], Any]) -> Callable[[Samples], Any]:
+        def features(samples: Samples) -> Any:
+            seen.append({library["num_threads"] for library in openblas.info()})
+            return extract(samples)
+
+        return features
+
+    monkeypatch.setattr(engine, "_features", recorded(engine._features))
+    monkeypatch.setattr(reference._model, "feature_extractor", recorded(reference._model.feature_extractor))
+    with openblas.limit(limits=2):
+        for each in (engine, reference):
+            each.look(requests[:1], with_sound=False)
+    assert seen == [{1}, {1}]
 
 
 def test_texts_and_their_measures_are_the_references(heard: list[Hypothesis], reference: list[Hypothesis]) -> None:
