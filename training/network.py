@@ -10,8 +10,9 @@ PAUSE_EDGES_MS = (50, 90, 130, 170, 210, 250, 300, 350, 400, 460, 540, 650, 800,
 STRETCH_EDGES = (0.6, 0.85, 1.1, 1.35, 1.6, 2.0, 2.6)
 PAIR_BUCKETS = {"zh": 32768, "en": 16384}
 PAIR_MULTIPLIERS = (7919, 104729)
-WIDTH = 128
-DILATIONS = (1, 2, 4, 8, 1)
+WIDTH = {"zh": 192, "en": 128}
+DILATIONS = {"zh": (1, 2, 4, 8, 16, 1), "en": (1, 2, 4, 8, 1)}
+"""English, with less to learn from, gained nothing by a wider network."""
 UNIT_WIDTH, PAIR_WIDTH, ENDING_WIDTH, ENDINGS = 64, 32, 16, 1024
 MARK_CLASSES = 8
 
@@ -19,16 +20,17 @@ MARK_CLASSES = 8
 class MarkNetwork(nn.Module):
     """(batch, units) of numbers and of what was heard -> (batch, units, classes) of scores before the softmax."""
 
-    def __init__(self, units: int, pairs: int, classes: int, drop: float) -> None:
+    def __init__(self, language: str, units: int, classes: int, drop: float) -> None:
         super().__init__()
-        self.pairs = pairs
+        self.pairs, self.dilations = PAIR_BUCKETS[language], DILATIONS[language]
+        width = WIDTH[language]
         self.unit = nn.Embedding(units, UNIT_WIDTH)
-        self.pair = nn.Embedding(pairs, PAIR_WIDTH)
+        self.pair = nn.Embedding(self.pairs, PAIR_WIDTH)
         self.ending = nn.Embedding(ENDINGS, ENDING_WIDTH)
         heard = len(PAUSE_EDGES_MS) + len(STRETCH_EDGES) + MARK_CLASSES + 1
-        self.enter = nn.Linear(UNIT_WIDTH + PAIR_WIDTH + ENDING_WIDTH + heard, WIDTH)
-        self.layers = nn.ModuleList(nn.Conv1d(WIDTH, WIDTH, 3, padding=d, dilation=d) for d in DILATIONS)
-        self.leave = nn.Linear(WIDTH, classes)
+        self.enter = nn.Linear(UNIT_WIDTH + PAIR_WIDTH + ENDING_WIDTH + heard, width)
+        self.layers = nn.ModuleList(nn.Conv1d(width, width, 3, padding=d, dilation=d) for d in self.dilations)
+        self.leave = nn.Linear(width, classes)
         self.drop = nn.Dropout(drop)
         self.register_buffer("pause_edges", torch.tensor(PAUSE_EDGES_MS, dtype=torch.float32))
         self.register_buffer("stretch_edges", torch.tensor(STRETCH_EDGES))
@@ -63,7 +65,7 @@ def export(network: MarkNetwork, units: np.ndarray) -> dict[str, np.ndarray]:
         "pause_edges_ms": np.array(PAUSE_EDGES_MS, np.int32),
         "stretch_edges": np.array(STRETCH_EDGES, np.float32),
         "pair_multipliers": np.array(PAIR_MULTIPLIERS, np.int64),
-        "dilations": np.array(DILATIONS, np.int32),
+        "dilations": np.array(network.dilations, np.int32),
     }
     weights = {name: value.detach().float().cpu().numpy() for name, value in network.state_dict().items()}
     for name in ("unit", "pair", "ending"):
@@ -73,7 +75,7 @@ def export(network: MarkNetwork, units: np.ndarray) -> dict[str, np.ndarray]:
         arrays[f"{name}_scale"] = scale.astype(np.float16)
     arrays["enter_weight"] = weights["enter.weight"].T.astype(np.float16)
     arrays["enter_bias"] = weights["enter.bias"].astype(np.float16)
-    for at in range(len(DILATIONS)):
+    for at in range(len(network.dilations)):
         # (out, in, tap) -> (tap, in, out): three matrix products over shifted rows.
         arrays[f"layer{at}_weight"] = weights[f"layers.{at}.weight"].transpose(2, 1, 0).astype(np.float16)
         arrays[f"layer{at}_bias"] = weights[f"layers.{at}.bias"].astype(np.float16)
@@ -94,7 +96,7 @@ def restore(network: MarkNetwork, arrays: np.lib.npyio.NpzFile) -> None:
         state[f"{name}.weight"] = torch.tensor(table)
     for name in ("enter", "leave"):
         state |= {f"{name}.weight": at(f"{name}_weight"), f"{name}.bias": at(f"{name}_bias", (0,))}
-    for layer in range(len(DILATIONS)):
+    for layer in range(len(network.dilations)):
         state[f"layers.{layer}.weight"] = at(f"layer{layer}_weight", (2, 1, 0))
         state[f"layers.{layer}.bias"] = at(f"layer{layer}_bias", (0,))
     network.load_state_dict(state)

@@ -39,7 +39,7 @@ from pipeline.values import Replacement, Sentence, SliceTranscript
 
 __all__ = ["Glossary", "PostprocessOptions", "Postprocessed", "Term", "postprocess", "prompt_sentence"]
 
-VERSION = 3
+VERSION = 4
 """Raised with every change of a rule or a table here, so that stored transcripts can tell which rules made
 them.
 """
