@@ -82,21 +82,3 @@ def export(network: MarkNetwork, units: np.ndarray) -> dict[str, np.ndarray]:
     arrays["leave_weight"] = weights["leave.weight"].T.astype(np.float16)
     arrays["leave_bias"] = weights["leave.bias"].astype(np.float16)
     return arrays
-
-
-def restore(network: MarkNetwork, arrays: np.lib.npyio.NpzFile) -> None:
-    """Put what ``export`` wrote back into a network of the same shape."""
-
-    def at(name: str, axes: tuple[int, ...] = (1, 0)) -> Tensor:
-        return torch.tensor(arrays[name].astype(np.float32).transpose(axes))
-
-    state = network.state_dict()
-    for name in ("unit", "pair", "ending"):
-        table = arrays[f"{name}_table"].astype(np.float32) * arrays[f"{name}_scale"].astype(np.float32)
-        state[f"{name}.weight"] = torch.tensor(table)
-    for name in ("enter", "leave"):
-        state |= {f"{name}.weight": at(f"{name}_weight"), f"{name}.bias": at(f"{name}_bias", (0,))}
-    for layer in range(len(network.dilations)):
-        state[f"layers.{layer}.weight"] = at(f"layer{layer}_weight", (2, 1, 0))
-        state[f"layers.{layer}.bias"] = at(f"layer{layer}_bias", (0,))
-    network.load_state_dict(state)
