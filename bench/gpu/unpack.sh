@@ -3,7 +3,8 @@
 # Exit status 3 while pieces are missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-mkdir -p /tmp/gpu/pieces
+mkdir -p /tmp/gpu/pieces /tmp/gpu/openvino
+cp .gpu/openvino[12]/*.whl.[12] /tmp/gpu/openvino/ 2>/dev/null || true
 cp .gpu/part*/piece* /tmp/gpu/pieces/ 2>/dev/null || true
 cat .gpu/part*/count 2>/dev/null | head -n 1 >/tmp/gpu/count.new && [ -s /tmp/gpu/count.new ] && mv /tmp/gpu/count.new /tmp/gpu/count
 count=$(cat /tmp/gpu/count)
