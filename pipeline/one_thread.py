@@ -1,9 +1,9 @@
 """Small matrix products on the thread that asks for them.
 
-OpenBLAS, which NumPy is linked to, gives products of a few hundred rows to a thread for each core. Those that have nothing
-to do spin, and all of them go on for a tenth of a second after the product. On two cores that other work kept busy the
-network of ``mark_model`` so took up to eight times the processor time that it takes on one thread, with the same result;
-an encoder right after the log-mel features took 325 ms, not 270.
+OpenBLAS, which NumPy is linked to, gives products of a few hundred rows to a thread for each core. Those that have
+nothing to do spin, and go on for a tenth of a second after the product. On two cores that other work kept busy the
+network of ``mark_model`` so took up to eight times the processor time that it takes on one thread, with the same
+result; an encoder right after the log-mel features took 325 ms, not 270.
 """
 
 from __future__ import annotations
