@@ -176,7 +176,7 @@ def export(media_id: str) -> None:
 def ingest_media() -> None:
     media_id: Any = probe()
     sliced = slice_and_publish(media_id)
-    waited = WaitForResult(task_id="wait", sliced=sliced, patience=PATIENCE, retries=0, doc_md=WaitForResult.__doc__)
+    waited = WaitForResult(task_id="wait", sliced=sliced, patience=PATIENCE, doc_md=WaitForResult.__doc__)
     verified = verify(media_id)
     waited >> verified >> export(media_id)
 

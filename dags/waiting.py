@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from dags.common import opened_store, settings
@@ -82,7 +82,11 @@ class MediaFinished(BaseTrigger):
 
 
 class WaitForResult(BaseOperator):
-    """Waits until the consumers have made the result of a media."""
+    """Waits until the consumers have made the result of a media.
+
+    It is tried again like any task, but not where the media failed or is overdue: Airflow fails a deferred task whose
+    trigger fires before the scheduler has noticed that it was deferred.
+    """
 
     template_fields: Sequence[str] = ("sliced",)
 
@@ -98,12 +102,12 @@ class WaitForResult(BaseOperator):
         self.defer(trigger=MediaFinished(wanted, deadline_s), method_name="resume")
 
     def resume(self, context: Context, event: Mapping[str, str]) -> None:  # noqa: ARG002 - Airflow passes it
-        """Raises AirflowFailException where the media failed, AirflowException where it is not done in time."""
+        """Raises AirflowFailException where the media failed or is not done in time."""
         media_id = self.sliced["media_id"]
         if event["state"] == "done":
             log.info("media %s: its transcript is there", media_id)
         elif event["state"] == "overdue":
-            raise AirflowException(f"media {media_id} is not done after {self.patience}: {lacking(media_id)}")
+            raise AirflowFailException(f"media {media_id} is not done after {self.patience}: {lacking(media_id)}")
         else:
             raise AirflowFailException(f"media {media_id} is {event['state']}: {event['reason']}")
 

@@ -81,6 +81,24 @@ def test_the_trigger_comes_back_from_what_airflow_keeps_of_it() -> None:
     assert "postgresql" not in str(arguments)
 
 
+@pytest.mark.parametrize("state", ["failed", "gone", "taken over", "overdue"])
+def test_a_media_that_will_not_be_done_is_not_waited_for_again(store: LineStore, state: str) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from dags.ingest_media import PATIENCE
+    from dags.waiting import WaitForResult
+
+    begin(store)
+    wait = WaitForResult(task_id="wait", sliced=WANTED, patience=PATIENCE)
+    with pytest.raises(AirflowFailException, match="media lecture-1 is"):
+        wait.resume({}, {"state": state, "reason": "why"})
+
+
+def test_a_wait_that_airflow_lost_is_tried_again(dag_bag: Any) -> None:
+    """A trigger that fires at once can be ahead of the scheduler, which fails the task then."""
+    assert dag_bag.dags["ingest_media"].get_task("wait").retries > 0
+
+
 def test_a_wait_in_vain_names_the_missing_slices(store: LineStore) -> None:
     from dags.waiting import lacking
 
