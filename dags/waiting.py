@@ -84,8 +84,8 @@ class MediaFinished(BaseTrigger):
 class WaitForResult(BaseOperator):
     """Waits until the consumers have made the result of a media.
 
-    It is tried again like any task, but not where the media failed or is overdue: Airflow fails a deferred task whose
-    trigger fires before the scheduler has noticed that it was deferred.
+    It is tried again like any task, as Airflow fails a deferred one whose trigger fires before the scheduler has
+    noticed that it was deferred. A media that failed, or is not done in time, fails it at once.
     """
 
     template_fields: Sequence[str] = ("sliced",)

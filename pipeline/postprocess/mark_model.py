@@ -2,7 +2,7 @@
 
 Its weights lie beside this file, one set a language, and come from ``training/`` (data, licences and figures are told
 there). It hears what the line knows: the units themselves, the pause after each, how stretched it is, the mark that
-Whisper set, and capitals. It reaches 17 units to either side.
+Whisper set, and capitals. It reaches 33 units to either side in Mandarin, 17 in English.
 """
 
 from __future__ import annotations

@@ -57,8 +57,12 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(store: LineStore, le
     store.record_glossary("geometry", terms_for(before))
     done = reapply(before.media_id, store, is_dry=True)
     assert done.state is State.CHANGED
-    change = done.changes[0]  # marks in the sentences after it may be others
-    assert (change.before[0], change.after[0][:4]) == (before.sentences[0].text, "勾股定理")
+    assert done.result
+    old, new = ([sentence.text for sentence in result.sentences] for result in (before, done.result))
+    # The first sentence by its term; marks near it may be others, too.
+    assert [text for change in done.changes for text in change.before] == [text for text in old if text not in new]
+    assert [text for change in done.changes for text in change.after] == [text for text in new if text not in old]
+    assert (done.changes[0].before[0], done.changes[0].after[0][:4]) == (old[0], "勾股定理")
     assert store.result(before.media_id) == before
 
 
