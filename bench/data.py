@@ -74,7 +74,7 @@ def _lectures(folder: Path) -> Iterator[Item]:
         rows = json.loads(reference.read_text("utf-8"))
         sentences = tuple(Timed(row["text"], row["start_ms"], row["end_ms"]) for row in rows)
         language = _DEMO_LANGUAGES.get(reference.stem, reference.stem[:2])
-        yield _item(path, language, sentences, glossary=_glossary(path))
+        yield item_of(path, language, sentences, glossary=_glossary(path))
 
 
 def _derived(folder: Path) -> Iterator[Item]:
@@ -83,7 +83,7 @@ def _derived(folder: Path) -> Iterator[Item]:
         sentences = tuple(Timed(line.plaintext, line.start, line.end) for line in subtitles)
         language = reference.stem[:2]
         # The Mandarin reference is made of AISHELL's, which have no marks.
-        yield _item(_media(reference), language, sentences, is_punctuated=language == "en")
+        yield item_of(_media(reference), language, sentences, is_punctuated=language == "en")
 
 
 def _utterances(shared_data: Path, folder: str, is_punctuated: bool) -> Iterator[Item]:
@@ -96,7 +96,7 @@ def _utterances(shared_data: Path, folder: str, is_punctuated: bool) -> Iterator
             yield Item(path.stem, path, row["language"], duration_ms(path), row["text"], is_punctuated)
 
 
-def _item(
+def item_of(
     path: Path,
     language: str,
     sentences: tuple[Timed, ...],

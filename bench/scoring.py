@@ -154,6 +154,15 @@ def punctuation(reference: Sequence[Token], heard: Sequence[Token]) -> tuple[Mar
     )
 
 
+def marks_wanted(item: Item, pieces: Sequence[Timed]) -> list[Mark | None]:
+    """The mark that the reference has after each piece, None for a piece that has no counterpart there."""
+    reference, heard = _both(_reference(item), pieces, item.language, joint="")
+    sources = {place: index for index, place in enumerate(align(reference, heard)) if place is not None}
+    lasts = {token.piece: place for place, token in enumerate(heard)}
+    found = (sources.get(lasts[at]) if at in lasts else None for at in range(len(pieces)))
+    return [None if index is None else reference[index].mark for index in found]
+
+
 def marks_by_sign(reference: Sequence[Token], heard: Sequence[Token]) -> dict[str, MarkCount]:
     """Each mark that either text has, right only where the very same one stands after the counterpart."""
     pairs = (

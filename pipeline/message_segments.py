@@ -7,7 +7,7 @@ from typing import Self
 import msgspec
 
 from pipeline.message_checks import Whole
-from pipeline.values import Segment, Word
+from pipeline.values import Ending, Segment, Word
 
 
 class WordSpoken(msgspec.Struct, frozen=True, array_like=True):
@@ -17,6 +17,7 @@ class WordSpoken(msgspec.Struct, frozen=True, array_like=True):
     start_ms: Whole
     end_ms: Whole
     probability: float
+    ending: Ending | None = None
 
 
 class SegmentSpoken(msgspec.Struct, frozen=True, array_like=True):
@@ -37,7 +38,10 @@ class SegmentSpoken(msgspec.Struct, frozen=True, array_like=True):
             segment.start_ms,
             segment.end_ms,
             segment.text,
-            tuple(WordSpoken(word.text, word.start_ms, word.end_ms, word.probability) for word in segment.words),
+            tuple(
+                WordSpoken(word.text, word.start_ms, word.end_ms, word.probability, word.ending)
+                for word in segment.words
+            ),
             segment.avg_logprob,
             segment.no_speech_probability,
             segment.compression_ratio,
@@ -49,7 +53,9 @@ class SegmentSpoken(msgspec.Struct, frozen=True, array_like=True):
             self.start_ms,
             self.end_ms,
             self.text,
-            tuple(Word(word.text, word.start_ms, word.end_ms, word.probability) for word in self.words),
+            tuple(
+                Word(word.text, word.start_ms, word.end_ms, word.probability, ending=word.ending) for word in self.words
+            ),
             self.avg_logprob,
             self.no_speech_probability,
             self.compression_ratio,

@@ -19,6 +19,7 @@ from pipeline.values import (
     Boundary,
     Cue,
     CueQuality,
+    Ending,
     LedgerSpan,
     MediaPlan,
     Outcome,
@@ -58,6 +59,7 @@ class _Word(msgspec.Struct, array_like=True, frozen=True):
     start_ms: int
     end_ms: int
     probability: float | str
+    ending: Ending | None = None
 
 
 class _Segment(msgspec.Struct, frozen=True):
@@ -83,7 +85,7 @@ def segments_to_json(segments: Iterable[Segment]) -> str:
             segment.start_ms,
             segment.end_ms,
             clean(segment.text),
-            tuple(_Word(clean(w.text), w.start_ms, w.end_ms, _number(w.probability)) for w in segment.words),
+            tuple(_Word(clean(w.text), w.start_ms, w.end_ms, _number(w.probability), w.ending) for w in segment.words),
             _number(segment.avg_logprob),
             _number(segment.no_speech_probability),
             _number(segment.compression_ratio),
@@ -100,7 +102,7 @@ def segments_from_json(raw: str) -> tuple[Segment, ...]:
             stored.start_ms,
             stored.end_ms,
             stored.text,
-            tuple(Word(w.text, w.start_ms, w.end_ms, float(w.probability)) for w in stored.words),
+            tuple(Word(w.text, w.start_ms, w.end_ms, float(w.probability), ending=w.ending) for w in stored.words),
             float(stored.avg_logprob),
             float(stored.no_speech_probability),
             float(stored.compression_ratio),

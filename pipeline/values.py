@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -135,6 +136,17 @@ class SliceAudio:
     samples: Samples = field(repr=False)
 
 
+class Ending(NamedTuple):
+    """What was heard at the end of a word that speaks for a punctuation mark."""
+
+    inside: float
+    """How likely Whisper finds that a mark inside the sentence follows, 0 to 1."""
+    end: float
+    """How likely it finds that the sentence ends, 0 to 1."""
+    quiet_ms: int
+    """The longest quiet stretch between the middles of this word and the next one of the slice."""
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """One word as it is displayed (a character, in Chinese), punctuation attached, with its time.
@@ -148,6 +160,8 @@ class Word:
     probability: float
     speaker: str = ""
     """Who says it, as ``Turn`` has it; empty where speakers were not told apart."""
+    ending: Ending | None = None
+    """None where the engine does not tell, and in finished text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ def _divided(group: Sequence[Word]) -> Iterator[Word]:
 
 
 def _timed(word: Word, start_ms: int, end_ms: int) -> Word:
-    return Word(word.text, start_ms, end_ms, word.probability, word.speaker)
+    return replace(word, start_ms=start_ms, end_ms=end_ms)
 
 
 def _length_ms(word: Word) -> int:

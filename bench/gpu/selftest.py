@@ -17,6 +17,7 @@ import torch
 
 from bench.gpu.shapes import SHAPES, random_weights
 from pipeline.engines import torch_ops, triton_ops
+from pipeline.engines.mark_tokens import MarkTokens
 from pipeline.engines.torch_alignment import costs, starts
 from pipeline.engines.torch_decoder import Decoder
 from pipeline.engines.torch_encoder import ENCODED_TOGETHER, Encoder, SoundMemory
@@ -28,6 +29,7 @@ Tensor = Any
 
 _PLACE = Place(torch.device("cuda"), torch.float16)
 _PROMPT = [50258, 50260, 50359, 50363]
+_MARKS = MarkTokens((11, 1231), (13, 1543))
 
 
 def milliseconds(work: Callable[[], object], repeats: int = 20) -> float:
@@ -231,7 +233,7 @@ def written_of(decoder: Decoder, weights: Any, place: Place, encoded: Tensor, pr
     texts = new_texts(weights, place, capacity_for(slices), 3)
     texts.begin(slices, [encoded.shape[1]] * slices, [4] * slices, 40)
     states = decoder.read(texts, sound, torch.tensor(prompts, device="cuda"), 4)
-    return BeamSearch(decoder, triton_ops, texts, sound, weights.end).run(decoder.logits(states[:, -1]))
+    return BeamSearch(decoder, triton_ops, texts, sound, weights.end, _MARKS).run(decoder.logits(states[:, -1]))
 
 
 def search() -> None:
@@ -244,7 +246,7 @@ def search() -> None:
             decoder, sound = Decoder(weights, _PLACE, ops), SoundMemory(weights, _PLACE, slices)
             sound.fill(torch.arange(slices, device="cuda"), encoded)
             texts = new_texts(weights, _PLACE, slices, beam)
-            running = BeamSearch(decoder, ops, texts, sound, weights.end)
+            running = BeamSearch(decoder, ops, texts, sound, weights.end, _MARKS)
             prompts = torch.tensor([_PROMPT] * slices, device="cuda")
 
             def once(

@@ -16,8 +16,13 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.engines.mark_tokens import NO_MARKS, MarkTokens
+
 Floats = npt.NDArray[np.float32]
 Tokens = npt.NDArray[np.int64]
+
+CANDIDATES = 10
+"""The likeliest tokens that a step tells of each row: twice a beam of 5, as each of its texts may end."""
 
 _LEAST = 1e-6
 """Probability that is left at least when tokens are forbidden; float32 says no more."""
@@ -55,6 +60,7 @@ class Rules:
     end: int
     max_tokens: int
     no_repeat_ngram_tokens: int = 0
+    marks: MarkTokens = NO_MARKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,9 @@ class Text:
     probabilities: tuple[float, ...]
     logprob: float
     attention: npt.NDArray[np.floating]
-    """``(tokens + 1, heads, frames)``; the last row is the end's."""
+    """``(tokens + 1, heads, frames)``; the last row is the end's, which a text that was cut lacks."""
+    marks: tuple[tuple[float, float], ...]
+    """For each of these rows, how likely a mark inside the sentence was instead, and its end (``MarkTokens``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,7 @@ class _Node:
     logprob: float
     total: float
     attention: npt.NDArray[np.floating]
+    marks: tuple[float, float]
     length: int
 
     def back(self) -> Iterator[_Node]:
@@ -120,6 +129,7 @@ class _Slice:
             probabilities=tuple(math.exp(node.logprob) for node in tokens),
             logprob=winner.total,
             attention=np.stack([node.attention[:, :frames] for node in nodes]),
+            marks=tuple(node.marks for node in nodes),
         )
 
 
@@ -152,6 +162,7 @@ def _candidates(
 ) -> list[tuple[_Node, int]]:
     """The ``2 * beam`` likeliest texts that go on from ``texts``, which are those of the rows, with their rows."""
     best, logprobs = step.best[first_row:end_row], step.logprobs[first_row:end_row].astype(np.float64)
+    marks = rules.marks.chances(best, logprobs)
     if rules.no_repeat_ngram_tokens:
         logprobs = np.stack([_without(*row, rules) for row in zip(texts, best, logprobs, strict=True)])
     scores = logprobs + np.array([[text.total if text else 0.0] for text in texts])
@@ -160,14 +171,19 @@ def _candidates(
     # A copy for each row: the array of the step would stay as long as one of its texts lives.
     attention = {row: step.attention[first_row + row].copy() for row in set(rows.tolist())}
     return [
-        (_node(texts[row], int(best[row, place]), float(logprobs[row, place]), attention[row]), first_row + row)
+        (
+            _node(texts[row], int(best[row, place]), float(logprobs[row, place]), attention[row], marks[row]),
+            first_row + row,
+        )
         for row, place in zip(rows.tolist(), places.tolist(), strict=True)
     ]
 
 
-def _node(text: _Node | None, token: int, logprob: float, attention: npt.NDArray[np.floating]) -> _Node:
+def _node(
+    text: _Node | None, token: int, logprob: float, attention: npt.NDArray[np.floating], marks: tuple[float, float]
+) -> _Node:
     total, length = (text.total, text.length) if text else (0.0, 0)
-    return _Node(text, token, logprob, total + logprob, attention, length + 1)
+    return _Node(text, token, logprob, total + logprob, attention, marks, length + 1)
 
 
 def _without(

@@ -171,7 +171,7 @@ class FasterWhisperEngine:
             part = encoded if len(rows) == len(requests) else _rows_of(encoded, rows)
             aligned = self._model.find_alignment(self._tokenizer(language), texts, part, frames)
             for at, timed in zip(rows, aligned, strict=True):
-                words[at] = words_of(timed, requests[at].audio.slice)
+                words[at] = words_of(timed, requests[at].audio)
         return words
 
 

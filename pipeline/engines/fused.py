@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.engines.alignment import FRAME_MS, token_starts
-from pipeline.engines.beam_search import Rules, Step, Stepper, Text, search
+from pipeline.engines.beam_search import CANDIDATES, Rules, Step, Stepper, Text, search
 from pipeline.engines.hypotheses import (
     Answer,
     hypothesis_of,
@@ -27,6 +27,7 @@ from pipeline.engines.hypotheses import (
     words_of,
 )
 from pipeline.engines.lanes import Lanes, even_shares
+from pipeline.engines.mark_tokens import MarkTokens
 from pipeline.engines.memory_faults import failure_of
 from pipeline.engines.sampling import Sampling, sample
 from pipeline.engines.special_tokens import SpecialTokens
@@ -48,7 +49,6 @@ GRID_MS = 1_000
 """Windows are rounded up to it, so that few shapes are met."""
 _MEL_MS = 10
 MAX_BEAM = 5
-_CANDIDATES = 2 * MAX_BEAM
 
 
 def window_ms(duration_ms: int) -> int:
@@ -106,6 +106,7 @@ class FusedEngine:
             raise UsageError(f"{folder}: tokenizer.json is missing; take it from the model's repository")
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._special = SpecialTokens.of(self._tokenizer, self._weights)
+        self._marks = MarkTokens.of(self._tokenizer)
 
     def transcribe(self, requests: Sequence[Request], decoding: Decoding) -> list[Hypothesis]:
         if decoding.beam_size > MAX_BEAM:
@@ -196,9 +197,10 @@ class FusedEngine:
         longest = weights.context_tokens // 2  # as in the reference; the longest prompt leaves room for more
         if decoding.temperature:
             seeds = [request.audio.slice.index for request in requests]
-            rules = Sampling(decoding.temperature, weights.end, longest, weights.suppressed, weights.suppressed_first)
+            hidden = weights.suppressed, weights.suppressed_first
+            rules = Sampling(decoding.temperature, weights.end, longest, *hidden, self._marks)
             return sample(listening, prompted, runtime.logits, rules, seeds)
-        rules_ = Rules(decoding.beam_size, weights.end, longest, decoding.no_repeat_ngram_tokens)
+        rules_ = Rules(decoding.beam_size, weights.end, longest, decoding.no_repeat_ngram_tokens, self._marks)
         return search(listening, self._beginning(runtime, prompted), rules_)
 
     def _beginning(self, runtime: Runtime, prompted: Step) -> Step:
@@ -206,7 +208,7 @@ class FusedEngine:
         logits = runtime.logits(prompted.states)
         logits[:, [*self._weights.suppressed, *self._weights.suppressed_first]] = -np.inf
         logprobs = np.log(np.maximum(_probabilities(logits), np.finfo(np.float32).tiny))
-        best = np.argsort(-logprobs, axis=-1, kind="stable")[:, :_CANDIDATES]
+        best = np.argsort(-logprobs, axis=-1, kind="stable")[:, :CANDIDATES]
         return replace(prompted, best=best, logprobs=np.take_along_axis(logprobs, best, axis=-1))
 
     def _hypothesis(
@@ -233,9 +235,9 @@ class FusedEngine:
                 probability = float(np.mean(text.probabilities[at:end]))
                 start_s, end_s = starts_s[at], starts_s[end]
                 timed = {"word": word, "tokens": tokens, "start": start_s, "end": end_s, "probability": probability}
-                aligned.append(timed)
+                aligned.append(timed | {"marks": text.marks[end] if end < len(text.marks) else None})
             at = end
-        return words_of(aligned, request.audio.slice)
+        return words_of(aligned, request.audio)
 
 
 @dataclass(frozen=True, slots=True)

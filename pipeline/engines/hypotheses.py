@@ -10,12 +10,14 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from pipeline.engines.quiet import quiet_after_ms
 from pipeline.errors import UsageError
 from pipeline.transcription import Decoding, Hypothesis, Request
-from pipeline.values import Segment, Slice, Word
+from pipeline.values import Ending, Segment, Slice, SliceAudio, Word
 
 Aligned = dict[str, Any]
-"""A word: ``word``, ``tokens``, ``start`` and ``end`` in seconds from the slice's start, ``probability``."""
+"""A word: ``word``, ``tokens``, ``start`` and ``end`` in seconds from the slice's start, ``probability``; ``marks`` as
+``Text`` has them, of the step after the word, where the engine tells."""
 
 MAX_PROMPT_TOKENS = 160
 _CERTAIN_LANGUAGE = 0.5
@@ -69,20 +71,24 @@ def _likeliest(scores: dict[str, float], votes: Sequence[dict[str, float]]) -> t
     return common, scores[common]
 
 
-def words_of(aligned: Sequence[Aligned], piece: Slice) -> tuple[Word, ...]:
+def words_of(aligned: Sequence[Aligned], audio: SliceAudio) -> tuple[Word, ...]:
     """Words as they are displayed, on the media clock, from tokens' words as they were aligned."""
     from faster_whisper.transcribe import merge_punctuations
 
     words = [dict(word) for word in without_stretches(aligned)]
     merge_punctuations(words, _PREPENDED, _APPENDED)
-    return tuple(_word(word, piece) for word in words if word["word"].strip())
+    shown = [word for word in words if word["word"].strip()]
+    quiet = quiet_after_ms(audio.samples, [(word["start"] + word["end"]) * 500 for word in shown])
+    return tuple(_word(word, quiet_ms, audio.slice) for word, quiet_ms in zip(shown, quiet, strict=True))
 
 
-def _word(word: dict[str, Any], piece: Slice) -> Word:
+def _word(word: dict[str, Any], quiet_ms: int, piece: Slice) -> Word:
     first, last = piece.span.start_ms, piece.span.end_ms
     start_ms = min(first + round(word["start"] * 1000), last)
     end_ms = min(max(start_ms, first + round(word["end"] * 1000)), last)
-    return Word(word["word"], start_ms, end_ms, float(word["probability"]))
+    marks = word.get("marks")
+    ending = Ending(marks[0], marks[1], quiet_ms) if marks else None
+    return Word(word["word"], start_ms, end_ms, float(word["probability"]), ending=ending)
 
 
 def without_stretches(words: Sequence[Aligned]) -> list[Aligned]:

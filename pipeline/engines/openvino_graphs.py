@@ -18,10 +18,9 @@ from openvino import opset6 as op6
 from openvino import opset13 as op
 from openvino.op.util import Variable, VariableInfo
 
+from pipeline.engines.beam_search import CANDIDATES
 from pipeline.engines.whisper_weights import Array, WhisperWeights
 
-CANDIDATES = 10
-"""Tokens that a step returns for each row: twice a beam of 5, as each of its texts may end."""
 _BLOCK = 64
 """Tokens among which the highest is sought at once."""
 _SECOND = 50

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.engines.beam_search import Step, Stepper, Text
+from pipeline.engines.mark_tokens import NO_MARKS, MarkTokens
 
 Floats = npt.NDArray[np.float32]
 
@@ -26,6 +27,7 @@ class Sampling:
     max_tokens: int
     suppressed: Sequence[int]
     suppressed_first: Sequence[int]
+    marks: MarkTokens = NO_MARKS
 
 
 def sample(stepper: Stepper, first: Step, logits_of: Logits, rules: Sampling, seeds: Sequence[int]) -> list[Text]:
@@ -33,15 +35,17 @@ def sample(stepper: Stepper, first: Step, logits_of: Logits, rules: Sampling, se
 
     Each slice draws from a generator of its own, seeded by ``seeds``, so that its text does not depend on the others.
     """
-    drawn = [_Drawn(np.random.default_rng(seed), [], [], []) for seed in seeds]
+    drawn = [_Drawn(np.random.default_rng(seed), [], [], [], []) for seed in seeds]
     running, step = list(range(len(drawn))), first
     while running:
         logits = logits_of(step.states)
         logits[:, list(rules.suppressed)] = -np.inf
         if step is first:
             logits[:, list(rules.suppressed_first)] = -np.inf
+        marks = rules.marks.chances(step.best, step.logprobs)
         for row, at in enumerate(running):
             drawn[at].draw(logits[row], step.attention[row], rules)
+            drawn[at].marks.append(marks[row])
         rows = [row for row, at in enumerate(running) if not drawn[at].is_done(rules)]
         running = [running[row] for row in rows]
         if running:
@@ -56,6 +60,7 @@ class _Drawn:
     tokens: list[int]
     logprobs: list[float]
     attention: list[npt.NDArray[np.floating]]
+    marks: list[tuple[float, float]]
 
     def draw(self, logits: Floats, attention: npt.NDArray[np.floating], rules: Sampling) -> None:
         # The one with the highest sum of logit and Gumbel noise is drawn with its softmax probability.
@@ -74,4 +79,4 @@ class _Drawn:
         probabilities = tuple(float(np.exp(logprob)) for logprob in self.logprobs[:written])
         frames = min(one.shape[-1] for one in self.attention)
         attention = np.stack([one[:, :frames] for one in self.attention])
-        return Text(tuple(self.tokens[:written]), probabilities, sum(self.logprobs), attention)
+        return Text(tuple(self.tokens[:written]), probabilities, sum(self.logprobs), attention, tuple(self.marks))

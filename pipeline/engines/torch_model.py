@@ -13,6 +13,7 @@ import torch
 
 from pipeline.engines.alignment import token_starts
 from pipeline.engines.beam_search import Rules, Text, search
+from pipeline.engines.mark_tokens import MarkTokens, rounded
 from pipeline.engines.sampling import Sampling, sample
 from pipeline.engines.torch_alignment import costs, path
 from pipeline.engines.torch_decoder import Decoder, Ops
@@ -45,6 +46,8 @@ class Decoded:
     """Sum over the tokens and the end."""
     starts: list[int]
     """The frame of 20 ms in which each token begins, and last that in which the text ends; empty if not asked for."""
+    marks: Sequence[Sequence[float]]
+    """See ``Text.marks``."""
     no_speech: float
 
 
@@ -73,8 +76,10 @@ class Wanted:
 class TorchModel:
     """The weights on a device. Not thread-safe."""
 
-    def __init__(self, weights: WhisperWeights, place: Place, ops: Ops, *, is_compiled: bool = False) -> None:
-        self.weights, self.place, self._ops = weights, place, ops
+    def __init__(
+        self, weights: WhisperWeights, place: Place, ops: Ops, marks: MarkTokens, *, is_compiled: bool = False
+    ) -> None:
+        self.weights, self.place, self._ops, self._marks = weights, place, ops, marks
         self._mel = LogMel(weights.mels, place)
         self._encoder = Encoder(weights, place, is_compiled=is_compiled)
         self._decoder = Decoder(weights, place, ops)
@@ -119,7 +124,7 @@ class TorchModel:
                 self._searches.pop(next(iter(self._searches)))
             capacity = capacity_for(slices)
             texts = new_texts(self.weights, self.place, capacity, beam)
-            held = BeamSearch(self._decoder, self._ops, texts, self._memory(slices), self.weights.end)
+            held = BeamSearch(self._decoder, self._ops, texts, self._memory(slices), self.weights.end, self._marks)
         self._searches[beam] = held
         return held
 
@@ -191,10 +196,11 @@ class TorchModel:
         before = steps.attention(slots, lines, first).cpu().numpy().swapaxes(1, 2)
         if decoding.temperature:
             hidden = weights.suppressed, weights.suppressed_first
-            rules = Sampling(decoding.temperature, weights.end, wanted.max_tokens, *hidden)
+            rules = Sampling(decoding.temperature, weights.end, wanted.max_tokens, *hidden, self._marks)
             texts = sample(steps, steps.first(states[:, -1]), steps.logits, rules, wanted.seeds)
         else:
-            searched = Rules(decoding.beam_size, weights.end, wanted.max_tokens, decoding.no_repeat_ngram_tokens)
+            sizes = decoding.beam_size, weights.end, wanted.max_tokens, decoding.no_repeat_ngram_tokens
+            searched = Rules(*sizes, self._marks)
             texts = search(steps, steps.first(states[:, -1]), searched)
         return [
             _from_text(text, led, frames, quiet)
@@ -207,6 +213,7 @@ def _decoded(
 ) -> list[Decoded]:
     lengths, totals, is_cut = (of.cpu().tolist() for of in (written.lengths, written.totals, written.is_cut))
     tokens, probabilities = written.tokens.cpu().numpy(), written.logprobs.exp().cpu().numpy()
+    marks = rounded(written.marks.double().cpu().numpy())
     begun = None if found is None else found[:, before:].cpu().numpy()
     texts = []
     for at, quiet in enumerate(silence):
@@ -215,7 +222,7 @@ def _decoded(
         until = [frames[at]] if is_cut[at] else []
         timed = [] if begun is None else [*begun[at, : length + (not is_cut[at])].tolist(), *until]
         row = tokens[at, :length].tolist(), probabilities[at, :length].tolist()
-        texts.append(Decoded(*row, totals[at], timed, quiet))
+        texts.append(Decoded(*row, totals[at], timed, marks[at][: length + (not is_cut[at])], quiet))
     return texts
 
 
@@ -223,4 +230,4 @@ def _from_text(text: Text, before: Any, frames: int, no_speech: float) -> Decode
     shown = min(text.attention.shape[-1], before.shape[-1])
     rows = np.concatenate([before[..., :shown], text.attention[..., :shown]])
     begun = [*token_starts(rows, frames)[len(before) :].tolist(), frames][: len(text.tokens) + 1]
-    return Decoded(list(text.tokens), list(text.probabilities), text.logprob, begun, no_speech)
+    return Decoded(list(text.tokens), list(text.probabilities), text.logprob, begun, text.marks, no_speech)

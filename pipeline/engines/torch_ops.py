@@ -87,6 +87,15 @@ def best_tokens(logits: Tensor, hidden: Tensor, count: int) -> tuple[Tensor, Ten
     return tokens, logprobs
 
 
+def mark_chances(tokens: Tensor, logprobs: Tensor, marks: tuple[Tensor, Tensor]) -> Tensor:
+    """How likely a token of each of two groups comes next, ``(rows, 2)``; see ``MarkTokens.chances``.
+
+    ``tokens`` and ``logprobs`` are ``(rows, count)``, as ``best_tokens`` gives them.
+    """
+    shares = [(logprobs.exp() * (tokens[..., None] == group).any(-1)).sum(-1) for group in marks]
+    return torch.stack(shares, -1)
+
+
 def smoothed_mean(weights: Tensor, frames: Tensor, reach: int) -> Tensor:
     """The median over ``2 * reach + 1`` frames, mirrored at both ends of each slice, then the mean over the heads.
 

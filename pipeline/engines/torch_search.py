@@ -11,8 +11,11 @@ from typing import Any
 
 import torch
 
+from pipeline.engines.beam_search import CANDIDATES
+from pipeline.engines.mark_tokens import MarkTokens
 from pipeline.engines.torch_decoder import Decoder, Ops
 from pipeline.engines.torch_encoder import SoundMemory
+from pipeline.engines.torch_ops import mark_chances
 from pipeline.engines.torch_texts import Texts
 
 Tensor = Any
@@ -32,6 +35,8 @@ class Written:
     tokens: Tensor
     """``(slices, longest)``."""
     logprobs: Tensor
+    marks: Tensor
+    """``(slices, longest, 2)``; see ``Text.marks``."""
     lengths: Tensor
     """Tokens of each text, ``(slices,)``."""
     totals: Tensor
@@ -45,8 +50,13 @@ class Written:
 class BeamSearch:
     """The search over one set of arrays; its graphs last as long as they do."""
 
-    def __init__(self, decoder: Decoder, ops: Ops, texts: Texts, sound: SoundMemory, end: int) -> None:
+    def __init__(
+        self, decoder: Decoder, ops: Ops, texts: Texts, sound: SoundMemory, end: int, marks: MarkTokens
+    ) -> None:
         self.texts = texts
+        device = texts.lines.device
+        self._marks = torch.tensor(marks.inside, device=device), torch.tensor(marks.ends, device=device)
+        self._count = max(2 * texts.beam, CANDIDATES)
         self._decoder, self._ops, self._sound, self._end = decoder, ops, sound, end
         self._graphs: dict[int, Any] = {}
         self._pool = torch.cuda.graph_pool_handle() if texts.lines.device.type == "cuda" else None
@@ -56,7 +66,7 @@ class BeamSearch:
     def run(self, first: Tensor) -> Written:
         """The best texts; ``first (slices, vocabulary)`` are the logits after the prompts, which have been read."""
         slices = first.shape[0]
-        tokens, logprobs = self._ops.best_tokens(first, self._decoder.hidden_first, 2 * self.texts.beam)
+        tokens, logprobs = self._ops.best_tokens(first, self._decoder.hidden_first, self._count)
         beam = self.texts.beam
         self._choose(tokens.repeat_interleave(beam, 0), logprobs.repeat_interleave(beam, 0), slices)
         limit, bucket, self.steps = int(self.texts.limit), _bucket(slices, self.texts.capacity), 1
@@ -94,18 +104,20 @@ class BeamSearch:
 
     def _step_now(self, bucket: int) -> None:
         logits = self._decoder.logits(self._decoder.step(self.texts, self._sound, bucket))
-        tokens, logprobs = self._ops.best_tokens(logits, self._decoder.hidden, 2 * self.texts.beam)
+        tokens, logprobs = self._ops.best_tokens(logits, self._decoder.hidden, self._count)
         self._choose(tokens, logprobs, bucket)
 
     def _choose(self, tokens: Tensor, logprobs: Tensor, slices: int) -> None:
-        """Go on with the best texts; ``tokens`` and ``logprobs`` are ``(rows, 2 * beam)``, best first."""
+        """Go on with the best texts; ``tokens`` and ``logprobs`` are ``(rows, count)``, best first."""
         beam, texts = self.texts.beam, self.texts
-        scores = texts.totals[:slices, :, None] + logprobs.view(slices, beam, -1)
+        marks = mark_chances(tokens, logprobs, self._marks)
+        tokens, logprobs = tokens[:, : 2 * beam], logprobs[:, : 2 * beam]
+        scores = texts.totals[:slices, :, None] + logprobs.reshape(slices, beam, -1)
         totals, at = scores.flatten(1).topk(2 * beam)
-        chosen = tokens.view(slices, -1).gather(1, at)
-        logprob = logprobs.view(slices, -1).gather(1, at)
+        chosen = tokens.reshape(slices, -1).gather(1, at)
+        logprob = logprobs.reshape(slices, -1).gather(1, at)
         parents = at // (2 * beam) + torch.arange(0, slices * beam, beam, device=at.device)[:, None]
-        self._take_ends(totals, chosen, logprob, parents)
+        self._take_ends(totals, chosen, logprob, parents, marks)
         rank = torch.arange(2 * beam, device=at.device)
         others = torch.where(chosen == self._end, rank + 2 * beam, rank).sort(1).indices[:, :beam]
         totals, chosen, logprob, parents = (of.gather(1, others) for of in (totals, chosen, logprob, parents))
@@ -116,10 +128,11 @@ class BeamSearch:
         texts.tokens[:rows] = chosen.flatten()
         texts.written[:, :rows].index_copy_(0, place, chosen.view(1, rows).int())
         texts.logprobs[:, :rows].index_copy_(0, place, logprob.view(1, rows))
+        texts.marks[:, :rows].index_copy_(0, place, marks[parents.flatten()][None])
         texts.position.add_(1)
         texts.count.add_(1)
 
-    def _take_ends(self, totals: Tensor, chosen: Tensor, logprob: Tensor, parents: Tensor) -> None:
+    def _take_ends(self, totals: Tensor, chosen: Tensor, logprob: Tensor, parents: Tensor, marks: Tensor) -> None:
         """Keep the best text that ends in this step, where it is better than those that ended before."""
         texts, slices, beam, best = self.texts, len(totals), self.texts.beam, self.texts.best
         is_end = chosen == self._end
@@ -130,12 +143,13 @@ class BeamSearch:
         score, at = torch.where(ends, score, -torch.inf).max(1, keepdim=True)
         slots = texts.slots[:slices]
         is_better = score[:, 0] > best.scores[slots]
-        lines = texts.lines[parents.gather(1, at)[:, 0]]
+        rows = parents.gather(1, at)[:, 0]
         new = (score, totals.gather(1, at), chosen.gather(1, at), logprob.gather(1, at), texts.count.expand(slices, 1))
         old = (best.scores, best.totals, best.last, best.last_logprobs, best.lengths)
         for into, value in zip(old, new, strict=True):
             into.index_copy_(0, slots, torch.where(is_better, value[:, 0], into[slots]))
-        best.lines.index_copy_(0, slots, torch.where(is_better[:, None], lines, best.lines[slots]))
+        for into, value in ((best.lines, texts.lines[rows]), (best.last_marks, marks[rows])):
+            into.index_copy_(0, slots, torch.where(is_better[:, None], value, into[slots]))
         texts.ended[:slices] += ends.sum(1, dtype=torch.int32)
         texts.done[:slices] |= (texts.ended[:slices] >= beam) | is_last
         texts.frames[:slices].masked_fill_(texts.done[:slices], 0)
@@ -150,11 +164,13 @@ class BeamSearch:
         rows = lines[:, first : first + longest].t().long()
         tokens = texts.written[first : first + longest].gather(1, rows).t().long()
         logprobs = texts.logprobs[first : first + longest].gather(1, rows).t()
+        marks = texts.marks[first : first + longest].gather(1, rows[..., None].expand(-1, -1, 2)).transpose(0, 1)
         # A text that was cut ends in a token that no row has written.
         ends = lengths[:, None]
         tokens = tokens.scatter(1, ends, best.last[:slices, None])
         logprobs = logprobs.scatter(1, ends, best.last_logprobs[:slices, None])
-        return Written(tokens, logprobs, lengths + is_cut, best.totals[:slices], is_cut, lines)
+        marks = marks.scatter(1, ends[..., None].expand(-1, -1, 2), best.last_marks[:slices, None])
+        return Written(tokens, logprobs, marks, lengths + is_cut, best.totals[:slices], is_cut, lines)
 
 
 def _bucket(slices: int, capacity: int) -> int:

@@ -11,15 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pipeline.engines.beam_search import Step, Tokens
+from pipeline.engines.beam_search import CANDIDATES, Step, Tokens
 from pipeline.engines.torch_decoder import Decoder, Ops
 from pipeline.engines.torch_encoder import SoundMemory
 from pipeline.engines.torch_texts import Texts
 
 Tensor = Any
 Floats = npt.NDArray[np.float32]
-
-_CANDIDATES = 10
 
 
 class HostSteps:
@@ -54,7 +52,7 @@ class HostSteps:
 
     def _answer(self, states: Tensor, slices: Tokens, hidden: Tensor) -> Step:
         device = states.device
-        tokens, logprobs = self._ops.best_tokens(self._decoder.logits(states), hidden, _CANDIDATES)
+        tokens, logprobs = self._ops.best_tokens(self._decoder.logits(states), hidden, CANDIDATES)
         rows = torch.tensor(self._places[: len(slices)], device=device)
         scores = self.attention(torch.tensor(slices, device=device), rows[:, None], int(self._texts.position))
         kept: npt.NDArray[np.float16] = scores[:, :, 0].half().cpu().numpy()

@@ -36,6 +36,8 @@ class Texts:
     written: Tensor
     """The tokens, ``(places, rows)``; ``logprobs`` likewise."""
     logprobs: Tensor
+    marks: Tensor
+    """How likely a mark was instead, and the end of the sentence, ``(places, rows, 2)``."""
     starts: Tensor
     """Where the prompt of each slice begins, ``(slices,)``."""
     frames: Tensor
@@ -81,7 +83,7 @@ class Texts:
         # The last tokens have yet to go through the decoder: their keys will lie where the rows are now.
         own = torch.arange(len(rows), device=kept.device, dtype=torch.int32)
         self.lines[: len(rows)].index_copy_(1, self.position, own[:, None])
-        for of_places in (self.written, self.logprobs):
+        for of_places in (self.written, self.logprobs, self.marks):
             last = of_places.index_select(0, self.position)[:, rows]
             of_places[:, : len(rows)].index_copy_(0, self.position, last)
 
@@ -99,6 +101,7 @@ class Best:
     last: Tensor
     """The last token: the end, but in a text that was cut."""
     last_logprobs: Tensor
+    last_marks: Tensor
 
 
 def new_texts(weights: WhisperWeights, place: Place, capacity: int, beam: int) -> Texts:
@@ -123,6 +126,7 @@ def new_texts(weights: WhisperWeights, place: Place, capacity: int, beam: int) -
         totals=zeros(capacity, beam, dtype=real),
         written=zeros(context, rows, dtype=small),
         logprobs=zeros(context, rows, dtype=real),
+        marks=zeros(context, rows, 2, dtype=real),
         starts=zeros(capacity, dtype=small),
         frames=zeros(capacity, dtype=small),
         slots=zeros(capacity, dtype=whole),
@@ -138,5 +142,6 @@ def new_texts(weights: WhisperWeights, place: Place, capacity: int, beam: int) -
             lengths=zeros(capacity + 1, dtype=whole),
             last=zeros(capacity + 1, dtype=whole),
             last_logprobs=zeros(capacity + 1, dtype=real),
+            last_marks=zeros(capacity + 1, 2, dtype=real),
         ),
     )

@@ -26,6 +26,7 @@ from pipeline.engines.hypotheses import (
     require_english,
     words_of,
 )
+from pipeline.engines.mark_tokens import MarkTokens
 from pipeline.engines.memory_faults import failure_of
 from pipeline.engines.special_tokens import SpecialTokens
 from pipeline.engines.torch_model import Decoded, Sound, TorchModel, Wanted
@@ -78,7 +79,8 @@ class TorchWhisperEngine:
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._special = SpecialTokens.of(self._tokenizer, weights)
         self._splitter = Splitter(self._tokenizer, weights.end)
-        self.model = TorchModel(weights, _place(options), _ops(options), is_compiled=options.is_compiled)
+        place, ops, marks = _place(options), _ops(options), MarkTokens.of(self._tokenizer)
+        self.model = TorchModel(weights, place, ops, marks, is_compiled=options.is_compiled)
         self.most_slices = min(options.max_batch, _slices_in_memory(weights, self.model.place))
         self._tokenizers: dict[str, Any] = {}
 
@@ -211,10 +213,11 @@ class TorchWhisperEngine:
                     "start": text.starts[at] * FRAME_MS / 1000,
                     "end": text.starts[end] * FRAME_MS / 1000,
                     "probability": sum(text.probabilities[at:end]) / count,
+                    "marks": text.marks[end] if end < len(text.marks) else None,
                 }
             )
             at = end
-        return words_of(aligned, request.audio.slice)
+        return words_of(aligned, request.audio)
 
     def _split(self, tokens: Sequence[int], language: str) -> list[tuple[str, int]]:
         words = self._splitter.words(tokens, language)

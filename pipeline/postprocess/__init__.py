@@ -39,7 +39,7 @@ from pipeline.values import Replacement, Sentence, SliceTranscript
 
 __all__ = ["Glossary", "PostprocessOptions", "Postprocessed", "Term", "postprocess", "prompt_sentence"]
 
-VERSION = 4
+VERSION = 5
 """Raised with every change of a rule or a table here, so that stored transcripts can tell which rules made
 them.
 """

@@ -40,7 +40,7 @@ _SMALL_WORDS = frozenset(_SMALL.split())
 
 def punctuate_english(words: Sequence[Word], inside: AbstractSet[int], next_start_ms: int | None) -> tuple[Word, ...]:
     """English words with their marks, a period at the end, and sentence case."""
-    texts = [_LONE_I.sub(r"\1I", collapse_marks(word.text)) for word in words]
+    texts = tidied_english([word.text for word in words])
     chances = chances_after(words, texts, "en", next_start_ms)
     written = [index for index, text in enumerate(texts) if own_mark(text, "en")]
     for index, (text, following) in enumerate(pairwise(list(texts))):
@@ -49,6 +49,11 @@ def punctuate_english(words: Sequence[Word], inside: AbstractSet[int], next_star
     if words and _lacks_end(words[-1], texts[-1], next_start_ms):
         texts[-1] = _ended(texts[-1], chances[-1])
     return with_texts(words, sentence_case(texts))
+
+
+def tidied_english(texts: Sequence[str]) -> list[str]:
+    """The texts of words with one mark each, and with I as a capital."""
+    return [_LONE_I.sub(r"\1I", collapse_marks(text)) for text in texts]
 
 
 def collapse_marks(text: str) -> str:

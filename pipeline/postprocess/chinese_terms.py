@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipeline.postprocess.chinese_claims import Hit
 from pipeline.postprocess.chinese_hits import find_hits
@@ -73,18 +74,18 @@ def _shares(hit: Hit) -> list[str]:
 def _finished(
     words: Sequence[Word], texts: Sequence[str], ranges: Sequence[range], replacements: Sequence[Replacement]
 ) -> Corrected:
-    """Words that lost all their characters leave their time to the word before."""
+    """Words that lost all their characters leave their time, and what was heard after them, to the word before."""
     kept = [index for index, text in enumerate(texts) if text.strip() or not words[index].text.strip()]
     position = {index: at for at, index in enumerate(kept)}
-    ends = {index: words[index].end_ms for index in kept}
+    lasts = {index: index for index in kept}
     for span in ranges:
-        ends[max(index for index in span if index in position)] = words[span[-1]].end_ms
-    corrected = tuple(_changed(words[index], texts[index], ends[index]) for index in kept)
+        lasts[max(index for index in span if index in position)] = span[-1]
+    corrected = tuple(_changed(words[index], texts[index], words[lasts[index]]) for index in kept)
     runs = [[position[index] for index in span if index in position] for span in ranges]
     return Corrected(corrected, tuple(replacements), frozenset(index for run in runs for index in run[:-1]))
 
 
-def _changed(word: Word, text: str, end_ms: int) -> Word:
-    if text == word.text and end_ms == word.end_ms:
+def _changed(word: Word, text: str, last: Word) -> Word:
+    if text == word.text and last is word:
         return word
-    return Word(text, word.start_ms, end_ms, word.probability)
+    return replace(word, text=text, end_ms=last.end_ms, ending=last.ending)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from rapidfuzz import fuzz, process
@@ -238,14 +238,12 @@ def _retimed(window: Sequence[Word], tokens: Sequence[Token], term: str) -> tupl
     texts = [(" " if at else tokens[0].before) + part for at, part in enumerate(parts)]
     texts[-1] += tokens[-1].after
     if len(parts) == len(window):
-        return tuple(
-            Word(text, word.start_ms, word.end_ms, word.probability) for text, word in zip(texts, window, strict=True)
-        )
+        return tuple(replace(word, text=text) for text, word in zip(texts, window, strict=True))
     start_ms, duration_ms = window[0].start_ms, window[-1].end_ms - window[0].start_ms
     sizes = [len(part) for part in parts]
     ends = [start_ms + duration_ms * sum(sizes[: at + 1]) // sum(sizes) for at in range(len(sizes))]
     probability = min(word.probability for word in window)
     return tuple(
-        Word(text, begin, end, probability)
+        Word(text, begin, end, probability, ending=window[-1].ending if end == ends[-1] else None)
         for text, begin, end in zip(texts, [start_ms, *ends[:-1]], ends, strict=True)
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from pipeline.postprocess.lexicon import Lexicon, load_lexicon
@@ -76,7 +76,7 @@ def correct_homophones(
                 grid[word][char] = letter
             replacements.append(_replacement(words, stretch, hit))
     changed = (
-        word if word.text == text else Word(text, word.start_ms, word.end_ms, word.probability, word.speaker)
+        word if word.text == text else replace(word, text=text)
         for word, text in zip(words, map("".join, grid), strict=True)
     )
     return tuple(changed), tuple(replacements)

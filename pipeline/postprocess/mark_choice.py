@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
+from pipeline.postprocess.mark_hearing import ENDS, weighed
 from pipeline.postprocess.mark_model import MARKS, HeardUnit, load_marks
 from pipeline.postprocess.mark_units import units_of
 from pipeline.postprocess.text import CLOSERS, closing_mark, is_abbreviation
@@ -31,13 +34,12 @@ class Thresholds:
     """The end of a sentence where it set a comma, or the other way round."""
 
 
-THRESHOLDS = {"zh": Thresholds(0.4, 0.8, 0.5), "en": Thresholds(0.6, 0.9, 0.75)}
+THRESHOLDS = {"zh": Thresholds(0.35, 0.5, 0.5), "en": Thresholds(0.6, 0.9, 0.75)}
 """Whisper's own marks are right more often in English."""
 
 LAST_PAUSE_MS = 3000
 """What stands for the silence after the last word of a media."""
 
-_ENDS = frozenset("。？！.?!")
 _HALF_TO_FULL = {",": "，", ".": "。", "?": "？", "!": "！", ":": "：", ";": "；"}
 _FULL_TO_HALF = {full: half for half, full in _HALF_TO_FULL.items()}
 
@@ -54,11 +56,11 @@ class Chances:
 
     def of_kind(self, *, is_end: bool) -> float:
         """Of the end of a sentence, or of a mark inside it."""
-        return sum(chance for mark, chance in self.by_mark.items() if mark and (mark in _ENDS) is is_end)
+        return sum(chance for mark, chance in self.by_mark.items() if mark and (mark in ENDS) is is_end)
 
     def likeliest(self, *, is_end: bool, own: str = "") -> str:
         """The mark of that kind; ``own`` where it is of the kind and no other is clearly likelier."""
-        kind = {mark: chance for mark, chance in self.by_mark.items() if mark and (mark in _ENDS) is is_end}
+        kind = {mark: chance for mark, chance in self.by_mark.items() if mark and (mark in ENDS) is is_end}
         best = max(kind, key=kind.__getitem__)
         return own if own in kind and kind[own] * PREFER >= kind[best] else best
 
@@ -67,7 +69,7 @@ def choose(chances: Chances, own: str, least: Thresholds) -> str:
     """The mark after a word, empty for none; ``own`` is Whisper's.
 
     >>> sure = Chances({"": 0.05, "，": 0.15, "。": 0.7, "？": 0.1})
-    >>> unsure = Chances({"": 0.65, "，": 0.2, "。": 0.15})
+    >>> unsure = Chances({"": 0.45, "，": 0.3, "。": 0.25})
     >>> choose(sure, "", THRESHOLDS["zh"]), choose(sure, "，", THRESHOLDS["zh"]), choose(unsure, "。", THRESHOLDS["zh"])
     ('。', '。', '。')
     """
@@ -76,7 +78,7 @@ def choose(chances: Chances, own: str, least: Thresholds) -> str:
         return chances.likeliest(is_end=end > pause) if end + pause >= least.add else ""
     if chances.none >= least.drop:
         return ""
-    is_end = own in _ENDS
+    is_end = own in ENDS
     if (pause if is_end else end) >= least.exchange:
         is_end = not is_end
     return chances.likeliest(is_end=is_end, own=own)
@@ -85,10 +87,20 @@ def choose(chances: Chances, own: str, least: Thresholds) -> str:
 def chances_after(
     words: Sequence[Word], texts: Sequence[str], language: str, next_start_ms: int | None
 ) -> list[Chances | None]:
-    """What the model thinks of each word, None for words without a letter; ``texts`` as they are by now."""
+    """What is likely after each word by the model and by what was heard, None for words without a letter.
+
+    ``texts`` are as they are by now.
+    """
     units, places = _heard(words, texts, language, next_start_ms)
-    rows: list[list[float]] = load_marks(language).chances(units).tolist()
-    return [None if at is None else Chances(dict(zip(MARKS[language], rows[at], strict=True))) for at in places]
+    lettered = [index for index, at in enumerate(places) if at is not None]
+    rows = load_marks(language).chances(units)[np.array([places[index] for index in lettered], np.int64)]
+    owns = [own_mark(texts[index], language) for index in lettered]
+    rows = weighed(rows, [words[index].ending for index in lettered], owns, language)
+    found = dict(zip(lettered, rows.tolist(), strict=True))
+    return [
+        Chances(dict(zip(MARKS[language], found[index], strict=True))) if index in found else None
+        for index in range(len(words))
+    ]
 
 
 def own_mark(text: str, language: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
-from pipeline.postprocess.casing import punctuate_english
+from pipeline.postprocess.casing import punctuate_english, tidied_english
 from pipeline.postprocess.mark_choice import THRESHOLDS, Chances, chances_after, choose, own_mark, with_mark
 from pipeline.postprocess.questions import is_question
 from pipeline.postprocess.text import closing_mark, is_han, is_latin, with_texts
@@ -51,6 +51,15 @@ def punctuate(
     return tuple(words)
 
 
+def tidied(texts: Sequence[str], language: str) -> list[str]:
+    """The texts of words in ``zh`` or ``en``, with Whisper's marks at their ends, one each.
+
+    >>> tidied(["好", "，对", "。？"], "zh"), tidied([" i", " do?."], "en")
+    (['好，', '对？', ''], [' I', ' do?'])
+    """
+    return _spaces_as_commas(_marks_moved_back(texts)) if language == "zh" else tidied_english(texts)
+
+
 def collapse_marks(text: str) -> str:
     """Each row of Chinese marks as its strongest one.
 
@@ -61,7 +70,7 @@ def collapse_marks(text: str) -> str:
 
 
 def _punctuate_chinese(words: Sequence[Word], inside: AbstractSet[int], next_start_ms: int | None) -> tuple[Word, ...]:
-    texts = _spaces_as_commas(_marks_moved_back([word.text for word in words]))
+    texts = tidied([word.text for word in words], "zh")
     filled = [index for index, text in enumerate(texts) if text.strip()]
     chances = chances_after(words, texts, "zh", next_start_ms)
     marked = _without_close_commas(texts, _chosen(texts, filled, chances, inside), filled, chances)
@@ -98,7 +107,7 @@ def _without_close_commas(
     return tidy
 
 
-def _marks_moved_back(texts: list[str]) -> list[str]:
+def _marks_moved_back(texts: Sequence[str]) -> list[str]:
     """Marks that open a word (or are one) go to the word before, where doubled marks collapse."""
     moved = list(texts)
     last = -1

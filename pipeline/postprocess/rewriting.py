@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from pipeline.values import Replacement, Word
@@ -41,7 +41,7 @@ def rewrite(words: Sequence[Word], edits: Sequence[Edit]) -> tuple[tuple[Word, .
     """The words with the edits made, which must not overlap, and what was replaced, on the media clock.
 
     Words that share an edit become one, from the start of the first to the end of the last, with the mean of
-    their probabilities. A word that loses all its text goes, with its time.
+    their probabilities and what was heard after the last. A word that loses all its text goes, with its time.
 
     >>> words = (Word("共", 0, 90, 0.9), Word("十", 90, 200, 0.9), Word("三。", 200, 300, 0.7))
     >>> changed, (replacement,) = rewrite(words, [Edit(1, 3, "13", "number")])
@@ -93,7 +93,7 @@ def _edited(text: str, offset: int, edits: Sequence[Edit]) -> str:
 
 def _merged(words: Sequence[Word], text: str) -> Word:
     probability = sum(word.probability for word in words) / len(words)
-    return Word(text, words[0].start_ms, words[-1].end_ms, round(probability, 6))
+    return replace(words[-1], text=text, start_ms=words[0].start_ms, probability=round(probability, 6))
 
 
 def _replacement(words: Sequence[Word], ends: Sequence[int], text: str, offset: int, edit: Edit) -> Replacement:

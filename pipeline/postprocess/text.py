@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipeline.values import Word
 
@@ -84,7 +85,7 @@ def with_texts(words: Sequence[Word], texts: Sequence[str]) -> tuple[Word, ...]:
     ['勾']
     """
     return tuple(
-        word if word.text == text else Word(text, word.start_ms, word.end_ms, word.probability)
+        word if word.text == text else replace(word, text=text)
         for word, text in zip(words, texts, strict=True)
         if text.strip()
     )

@@ -14,6 +14,7 @@ from bench.gpu.shapes import Shape, random_weights  # noqa: E402
 from pipeline.engines import torch_ops  # noqa: E402
 from pipeline.engines.alignment import token_starts  # noqa: E402
 from pipeline.engines.beam_search import Rules, Text, search  # noqa: E402
+from pipeline.engines.mark_tokens import MarkTokens  # noqa: E402
 from pipeline.engines.torch_alignment import starts  # noqa: E402
 from pipeline.engines.torch_decoder import Decoder  # noqa: E402
 from pipeline.engines.torch_encoder import SoundMemory  # noqa: E402
@@ -25,6 +26,8 @@ from pipeline.engines.torch_texts import new_texts  # noqa: E402
 pytestmark = pytest.mark.gpu
 
 _TINY = Shape(128, 1, 2, 80, 51_865, ((0, 1), (1, 0)))
+_MARKS = MarkTokens(tuple(range(20_000)), tuple(range(30_000, 50_000)))
+"""Random weights seldom write the real ones."""
 _PROMPTS = [[50258, 50260, 50359, 50363], [50361, 1000, 2000, 50258, 50260, 50359, 50363], [50258, 50260, 50359, 50363]]
 
 
@@ -63,20 +66,20 @@ class _Listened:
     def likely_token(self) -> int:
         """A token that is common in what this decoder writes: taken for the end, it ends texts at many lengths."""
         states = self.read(12)
-        written = BeamSearch(self.decoder, torch_ops, self.texts, self.sound, -1).run(
+        written = BeamSearch(self.decoder, torch_ops, self.texts, self.sound, -1, _MARKS).run(
             self.decoder.logits(states[:, -1])
         )
         return int(written.tokens[0, 5])
 
     def on_device(self, limit: int) -> Written:
         states = self.read(limit)
-        running = BeamSearch(self.decoder, torch_ops, self.texts, self.sound, self.end)
+        running = BeamSearch(self.decoder, torch_ops, self.texts, self.sound, self.end, _MARKS)
         return running.run(self.decoder.logits(states[:, -1]))
 
     def on_host(self, limit: int) -> list[Text]:
         states = self.read(limit)
         steps = HostSteps(self.decoder, torch_ops, self.texts, self.sound, self.weights.vocabulary)
-        return search(steps, steps.first(states[:, -1]), Rules(self.texts.beam, self.end, limit))
+        return search(steps, steps.first(states[:, -1]), Rules(self.texts.beam, self.end, limit, marks=_MARKS))
 
 
 @pytest.mark.parametrize(
@@ -93,6 +96,8 @@ def test_the_search_on_the_device_finds_the_texts_of_the_search_on_the_host(
         assert tuple(written.tokens[at, :length].tolist()) == text.tokens
         assert float(written.totals[at]) == pytest.approx(text.logprob, abs=1e-3)
         assert written.logprobs[at, :length].exp().tolist() == pytest.approx(list(text.probabilities), abs=1e-4)
+        ends = length + (not written.is_cut[at])
+        assert written.marks[at, :ends].flatten().tolist() == pytest.approx(np.ravel(text.marks).tolist(), abs=1e-3)
         assert bool(written.is_cut[at]) == (len(text.attention) == len(text.tokens))
 
 

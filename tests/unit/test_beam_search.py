@@ -8,13 +8,16 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.engines.beam_search import Rules, Step, Text, Tokens, search
+from pipeline.engines.mark_tokens import MarkTokens
 
 END = 0
 WORDS = 5
+MARKS = MarkTokens((1, 2), (3,))
 
 
 class TableModel:
@@ -58,7 +61,7 @@ def tables(seed: int, slices: int = 1) -> list[np.ndarray]:
 
 def found(made: Sequence[np.ndarray], beam: int, max_tokens: int = 4, no_repeat: int = 0) -> list[Text]:
     model = TableModel(made)
-    return search(model, model.first(), Rules(beam, END, max_tokens, no_repeat))
+    return search(model, model.first(), Rules(beam, END, max_tokens, no_repeat, MARKS))
 
 
 def score(table: np.ndarray, text: tuple[int, ...], max_tokens: int) -> float:
@@ -93,6 +96,16 @@ def test_every_row_of_attention_is_that_of_the_text_before_its_token(seed: int, 
         assert steps.tolist() == list(range(len(steps)))
         assert set(slices) == {at}
         assert len(steps) - len(text.tokens) in (0, 1)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(0, 1))
+def test_the_chances_of_marks_are_those_after_the_text_before_each_token(seed: int, beam: int, no_repeat: int) -> None:
+    for table, text in zip(tables(seed, 3), found(tables(seed, 3), beam, 6, no_repeat), strict=True):
+        assert len(text.marks) == len(text.attention)
+        for at, pair in enumerate(text.marks):
+            after = np.exp(logprobs(table, text.tokens[:at]))
+            expected = [after[list(group)].sum() for group in (MARKS.inside, MARKS.ends)]
+            assert pair == pytest.approx(expected, abs=6e-4)
 
 
 @given(st.integers(0, 10_000))

@@ -23,7 +23,7 @@ from pipeline.engines.hypotheses import (
 )
 from pipeline.errors import UsageError
 from pipeline.transcription import Decoding, Request
-from pipeline.values import Boundary, Slice, SliceAudio, Span, Word
+from pipeline.values import Boundary, Ending, Slice, SliceAudio, Span, Word
 
 
 class Letters:
@@ -75,14 +75,20 @@ def test_an_english_model_is_refused_another_language() -> None:
 
 
 def test_words_lie_on_the_media_clock_with_their_punctuation() -> None:
-    words = words_of([timed(" Good", 0.0, 0.5), timed(".", 0.5, 0.6), timed(" Day", 1.0, 1.4)], request().audio.slice)
+    words = words_of([timed(" Good", 0.0, 0.5), timed(".", 0.5, 0.6), timed(" Day", 1.0, 1.4)], request().audio)
     assert words == (Word(" Good.", 10_000, 10_500, 0.5), Word(" Day", 11_000, 11_400, 0.5))
+
+
+def test_a_word_keeps_what_was_heard_after_it_and_before_its_mark() -> None:
+    told = timed(" Good", 0.0, 0.5) | {"marks": (0.123, 0.8)}
+    words = words_of([told, timed(".", 0.5, 0.6) | {"marks": (0.0, 0.0)}], request().audio)
+    assert words == (Word(" Good.", 10_000, 10_500, 0.5, ending=Ending(0.123, 0.8, 0)),)
 
 
 @given(st.lists(st.tuples(st.floats(0, 40), st.floats(0, 40)), max_size=6))
 def test_no_word_leaves_its_slice_or_ends_before_it_begins(times: list[tuple[float, float]]) -> None:
     span = request().audio.slice.span
-    for word in words_of([timed(" x", *each) for each in times], request().audio.slice):
+    for word in words_of([timed(" x", *each) for each in times], request().audio):
         assert span.start_ms <= word.start_ms <= word.end_ms <= span.end_ms
 
 

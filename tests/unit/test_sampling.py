@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from pipeline.engines.beam_search import Step, Text, Tokens
+from pipeline.engines.mark_tokens import MarkTokens
 from pipeline.engines.sampling import Floats, Sampling, sample
 
 END = 0
@@ -35,14 +36,15 @@ class Indifferent:
     def _answer(self, slices: Tokens) -> Step:
         rows = len(slices)
         attention = np.asarray(slices, np.float32)[:, None, None]
-        return Step(np.zeros((rows, 1), np.int64), np.zeros((rows, 1), np.float32), attention, np.zeros((rows, 1)))
+        best, shares = np.tile([7, 9], (rows, 1)), np.tile(np.float32([0.5, 0.25]), (rows, 1))
+        return Step(best, np.log(shares), attention, np.zeros((rows, 1)))
 
 
 def drawn(
     seeds: list[int], temperature: float = 1.0, max_tokens: int = 8, first: tuple[int, ...] = (END,)
 ) -> tuple[Indifferent, list[Text]]:
     model = Indifferent()
-    rules = Sampling(temperature, END, max_tokens, (SUPPRESSED,), first)
+    rules = Sampling(temperature, END, max_tokens, (SUPPRESSED,), first, MarkTokens((9,), (6, 7)))
     return model, sample(model, model.first(len(seeds)), model.logits, rules, seeds)
 
 
@@ -87,4 +89,5 @@ def test_slices_that_are_done_leave_the_batch_and_the_others_keep_their_rows() -
     for at, text in enumerate(texts):
         assert set(text.attention.ravel()) == {at}
         assert len(text.attention) == min(6, len(text.tokens) + 1)
+        assert np.allclose(text.marks, [(0.25, 0.5)] * len(text.attention))
     assert len({len(text.tokens) for text in texts}) > 2

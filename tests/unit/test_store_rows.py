@@ -25,6 +25,7 @@ from pipeline.store_tables import PLANS, SLICE_TRANSCRIPTS, SLICES
 from pipeline.values import (
     Boundary,
     Cue,
+    Ending,
     LedgerSpan,
     MediaPlan,
     Outcome,
@@ -38,7 +39,9 @@ from pipeline.values import (
 
 STORABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 TIME_MS = st.integers(0, 2**40)
-WORDS = st.builds(Word, STORABLE, TIME_MS, TIME_MS, st.floats(0, 1))
+CHANCE = st.floats(0, 1)
+ENDINGS = st.none() | st.builds(Ending, CHANCE, CHANCE, TIME_MS)
+WORDS = st.builds(Word, STORABLE, TIME_MS, TIME_MS, CHANCE, ending=ENDINGS)
 SAID = st.builds(Word, STORABLE, TIME_MS, TIME_MS, st.floats(0, 1), st.sampled_from(["", "teacher", "speaker 2"]))
 FLOATS = st.floats(allow_nan=False)
 SEGMENTS = st.builds(
