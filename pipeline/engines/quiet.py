@@ -30,7 +30,7 @@ def quiet_after_ms(samples: Samples, middles_ms: Sequence[float]) -> list[int]:
     if not count or not middles_ms:
         return [0] * len(middles_ms)
     frames = samples[: count * FRAME_MS * SAMPLES_PER_MS].reshape(count, -1)
-    power = np.einsum("fs,fs->f", frames, frames)
+    power = np.vecdot(frames, frames)
     sounding = power[power > power.max() * 10 ** (-SOUND_DB / 10)]
     place = int(LEVEL_SHARE * len(sounding))
     level = np.partition(sounding, place)[place] if len(sounding) else 0.0

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.folding import tokens_of
+from bench.folding import Mark, tokens_of
 from bench.numerals import en_cardinal, readings, zh_cardinal
-from bench.scoring import ErrorCount, MarkCount, Score, StartErrors, percentile, score, start_errors
+from bench.scoring import ErrorCount, MarkCount, Score, StartErrors, marks_wanted, percentile, score, start_errors
 from bench.values import Hypothesis, Item, Timed
 
 ZH_TEXT = st.text(alphabet="直角三形勾股定理斜边，。？ 二十", max_size=40)
@@ -193,3 +193,8 @@ def test_a_term_is_right_where_it_stands_at_its_place_and_the_longest_counts(tmp
     item = Item("x", Path("x.mp4"), "zh", 9_000, spoken, is_punctuated=True, glossary=glossary)
     heard = Hypothesis((Timed("直角边比鞋边短，斜边最长，斜边。", 0, 9_000),), ())
     assert score(item, heard, heard).terms == MarkCount(right=2, given=3, expected=3)
+
+
+def test_each_piece_is_told_the_mark_that_the_reference_has_after_its_last_token() -> None:
+    pieces = [Timed(text, at, at + 1) for at, text in enumerate(("嗯", "好", "，", "我们", "跑"))]
+    assert marks_wanted(_item("好，我们走。", "zh"), pieces) == [None, Mark.COMMA, None, Mark.NONE, Mark.END]
