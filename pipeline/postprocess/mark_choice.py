@@ -34,7 +34,7 @@ class Thresholds:
     """The end of a sentence where it set a comma, or the other way round."""
 
 
-THRESHOLDS = {"zh": Thresholds(0.35, 0.5, 0.5), "en": Thresholds(0.6, 0.9, 0.75)}
+THRESHOLDS = {"zh": Thresholds(0.4, 0.5, 0.5), "en": Thresholds(0.6, 0.9, 0.75)}
 """Whisper's own marks are right more often in English."""
 
 LAST_PAUSE_MS = 3000
