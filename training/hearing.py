@@ -123,13 +123,14 @@ def fitted(places: Sequence[Places]) -> Floats:
     spread = together.evidence.std(axis=0)
     spread[spread == 0] = 1.0
     scaled = replace(together, evidence=together.evidence / spread)
-    weights = np.zeros((len(spread), 2))
+    weights: Floats = np.zeros((len(spread), 2))
     for _ in range(STEPS):
         step = _newton(scaled, weights)
         while _penalised(scaled, weights - step) > _penalised(scaled, weights) and np.abs(step).max() > 1e-9:
             step = step / 2
         weights = weights - step
-    return weights / spread[:, None]
+    unscaled: Floats = weights / spread[:, None]
+    return unscaled
 
 
 def _newton(places: Places, weights: Floats) -> Floats:
@@ -139,7 +140,8 @@ def _newton(places: Places, weights: Floats) -> Floats:
     slope = places.evidence.T @ off + PENALTY * weights
     bend = guessed[:, :, None] * (np.eye(2) - guessed[:, None, :]) * places.shares[:, None, None]
     curve = np.einsum("pi,pkl,pj->ikjl", places.evidence, bend, places.evidence).reshape(slope.size, slope.size)
-    return np.linalg.solve(curve + PENALTY * np.eye(slope.size), slope.ravel()).reshape(slope.shape)
+    step: Floats = np.linalg.solve(curve + PENALTY * np.eye(slope.size), slope.ravel()).reshape(slope.shape)
+    return step
 
 
 def _penalised(places: Places, weights: Floats) -> float:

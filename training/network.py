@@ -17,7 +17,7 @@ UNIT_WIDTH, PAIR_WIDTH, ENDING_WIDTH, ENDINGS = 64, 32, 16, 1024
 MARK_CLASSES = 8
 
 
-class MarkNetwork(nn.Module):
+class MarkNetwork(nn.Module):  # type: ignore[misc, unused-ignore]
     """(batch, units) of numbers and of what was heard -> (batch, units, classes) of scores before the softmax."""
 
     def __init__(self, language: str, units: int, classes: int, drop: float) -> None:

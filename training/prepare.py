@@ -83,7 +83,7 @@ def prepare(corpus: Path, language: str, out: Path) -> None:
     arrays["homophones"] = homophones(vocabulary) if language == "zh" else np.zeros((0, HOMOPHONES), np.int32)
     arrays["openers"] = np.isin(arrays["units"], OPENERS[language])
     out.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(out / f"{language}.npz", **arrays)
+    np.savez_compressed(out / f"{language}.npz", **arrays)  # type: ignore[arg-type, unused-ignore]
 
 
 def main() -> None:

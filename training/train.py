@@ -125,7 +125,8 @@ def main() -> None:
         arrays = np.load(arguments.arrays / f"{language}.npz")
         network = learn(untaught(arrays, language), arrays, language, COURSES[language], device)
         arguments.out.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(arguments.out / f"marks.{language}.npz", **export(network.eval(), arrays["units"]))
+        weights = export(network.eval(), arrays["units"])
+        np.savez_compressed(arguments.out / f"marks.{language}.npz", **weights)  # type: ignore[arg-type, unused-ignore]
 
 
 if __name__ == "__main__":
