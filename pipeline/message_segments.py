@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self, TypeAlias
 
 import msgspec
 
 from pipeline.message_checks import Whole
 from pipeline.values import Ending, Segment, Word
+
+Chance: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
+"""No infinity and no NaN, which a stored transcript could not hold."""
 
 
 class WordSpoken(msgspec.Struct, frozen=True, array_like=True):
@@ -17,7 +20,15 @@ class WordSpoken(msgspec.Struct, frozen=True, array_like=True):
     start_ms: Whole
     end_ms: Whole
     probability: float
-    ending: Ending | None = None
+    ending: tuple[Chance, Chance, Whole] | None = None
+
+    @classmethod
+    def of(cls, word: Word) -> Self:
+        return cls(word.text, word.start_ms, word.end_ms, word.probability, word.ending)
+
+    def to_value(self) -> Word:
+        ending = Ending(*self.ending) if self.ending else None
+        return Word(self.text, self.start_ms, self.end_ms, self.probability, ending=ending)
 
 
 class SegmentSpoken(msgspec.Struct, frozen=True, array_like=True):
@@ -38,10 +49,7 @@ class SegmentSpoken(msgspec.Struct, frozen=True, array_like=True):
             segment.start_ms,
             segment.end_ms,
             segment.text,
-            tuple(
-                WordSpoken(word.text, word.start_ms, word.end_ms, word.probability, word.ending)
-                for word in segment.words
-            ),
+            tuple(map(WordSpoken.of, segment.words)),
             segment.avg_logprob,
             segment.no_speech_probability,
             segment.compression_ratio,
@@ -53,9 +61,7 @@ class SegmentSpoken(msgspec.Struct, frozen=True, array_like=True):
             self.start_ms,
             self.end_ms,
             self.text,
-            tuple(
-                Word(word.text, word.start_ms, word.end_ms, word.probability, ending=word.ending) for word in self.words
-            ),
+            tuple(word.to_value() for word in self.words),
             self.avg_logprob,
             self.no_speech_probability,
             self.compression_ratio,

@@ -51,4 +51,4 @@ NO_MARKS = MarkTokens()
 
 def rounded(chances: npt.NDArray[np.float64]) -> Any:
     """As lists of numbers with few digits, for they are stored with each word; 0 for what a failing device gave."""
-    return np.nan_to_num(chances.round(_DIGITS)).tolist()
+    return np.nan_to_num(chances.round(_DIGITS)).clip(0.0, 1.0).tolist()

@@ -214,7 +214,7 @@ def slices(draw: st.DrawFn, longest_ms: int = 30_000) -> Slice:
     return Slice(draw(KEYS), draw(WHOLES), Span(start_ms, end_ms), boundary, speech)
 
 
-ENDINGS = st.none() | st.builds(Ending, NUMBERS, NUMBERS, WHOLES)
+ENDINGS = st.none() | st.builds(Ending, st.floats(0, 1), st.floats(0, 1), WHOLES)
 WORDS = st.builds(Word, TEXTS, WHOLES, WHOLES, NUMBERS, ending=ENDINGS)
 SEGMENTS = st.builds(
     Segment, WHOLES, WHOLES, TEXTS, st.lists(WORDS, max_size=4).map(tuple), NUMBERS, NUMBERS, NUMBERS, NUMBERS
@@ -401,6 +401,12 @@ def test_damaged_audio_is_found_when_it_is_decoded() -> None:
 def test_audio_that_is_shorter_than_its_slice_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="the audio has 4000 samples, but its slice has 4016"):
         a_slice_ready(end_ms=90_301).to_request()
+
+
+@pytest.mark.parametrize("chance", [float("nan"), float("inf"), 1.5, -0.1])
+def test_a_chance_that_is_none_is_refused(chance: float) -> None:
+    with pytest.raises(InvalidInputError, match="float"):
+        messages.decode_transcript_topic(encode(a_transcript(Ending(chance, 0.5, 90), None)))
 
 
 def test_a_name_that_is_no_text_is_not_sent() -> None:
