@@ -27,8 +27,8 @@ MODEL_LEAST = -7.0
 """The mark model's log chances are not taken for lower, nor Whisper's log odds for lower or higher than these."""
 ODDS_LEAST, ODDS_MOST = -4.0, 8.0
 LANGUAGES = ("zh",)
-"""Not English, where Whisper leaves out few marks: lectures of our own had an F1 of 0.953 without and 0.955 with what was
-heard, people who read or talk 0.761 and, at the best thresholds, 0.765."""
+"""Not English, where Whisper leaves out few marks: lectures of our own had an F1 of 0.953 without and 0.955 with what
+was heard, people who read or talk 0.761 and, at the best thresholds, 0.765."""
 QUIET_MS = ((30, 90), (90, 150), (150, 250))
 """A longer quiet says more, but not evenly so."""
 INPUTS = 5 + len(QUIET_MS)
