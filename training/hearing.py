@@ -27,7 +27,7 @@ from bench.transcripts import transcripts_of
 from bench.values import Item, Timed
 from pipeline.postprocess import postprocess
 from pipeline.postprocess.mark_choice import chances_after, own_mark
-from pipeline.postprocess.mark_hearing import END, INPUTS, INSIDE, LANGUAGES, NO_MARK, TINY, evidence, kind_of
+from pipeline.postprocess.mark_hearing import END, INPUTS, INSIDE, LANGUAGES, NO_MARK, evidence, kind_of, moved
 from pipeline.postprocess.punctuation import tidied
 from pipeline.stitching import stitch
 from pipeline.values import Ending, Word
@@ -135,7 +135,7 @@ def fitted(places: Sequence[Places]) -> Floats:
 
 def _newton(places: Places, weights: Floats) -> Floats:
     """The gradient of the penalised loss, divided by its curvature."""
-    guessed = _guessed(places, weights)[:, 1:]
+    guessed = moved(places.kinds, places.evidence, weights)[:, 1:]
     off = (guessed - np.eye(3)[places.wanted][:, 1:]) * places.shares[:, None]
     slope = places.evidence.T @ off + PENALTY * weights
     bend = guessed[:, :, None] * (np.eye(2) - guessed[:, None, :]) * places.shares[:, None, None]
@@ -150,15 +150,10 @@ def _penalised(places: Places, weights: Floats) -> float:
 
 def loss(places: Places, weights: Floats) -> float:
     """Minus the log chance of what stood there, summed."""
-    return -float(places.shares @ np.log(_guessed(places, weights)[np.arange(len(places.wanted)), places.wanted]))
-
-
-def _guessed(places: Places, weights: Floats) -> Floats:
-    scores = np.log(np.maximum(places.kinds, TINY))
-    scores[:, 1:] += places.evidence @ weights
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares: Floats = powers / powers.sum(axis=1, keepdims=True)
-    return shares
+    return -float(
+        places.shares
+        @ np.log(moved(places.kinds, places.evidence, weights)[np.arange(len(places.wanted)), places.wanted])
+    )
 
 
 def _joined(places: Sequence[Places]) -> Places:

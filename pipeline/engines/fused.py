@@ -48,7 +48,7 @@ WINDOW_MS = 30_000
 GRID_MS = 1_000
 """Windows are rounded up to it, so that few shapes are met."""
 _MEL_MS = 10
-MAX_BEAM = 5
+MAX_BEAM = CANDIDATES // 2
 
 
 def window_ms(duration_ms: int) -> int:

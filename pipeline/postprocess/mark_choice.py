@@ -96,11 +96,8 @@ def chances_after(
     rows = load_marks(language).chances(units)[np.array([places[index] for index in lettered], np.int64)]
     owns = [own_mark(texts[index], language) for index in lettered]
     rows = weighed(rows, [words[index].ending for index in lettered], owns, language)
-    found = dict(zip(lettered, rows.tolist(), strict=True))
-    return [
-        Chances(dict(zip(MARKS[language], found[index], strict=True))) if index in found else None
-        for index in range(len(words))
-    ]
+    found = (Chances(dict(zip(MARKS[language], row, strict=True))) for row in rows.tolist())
+    return [None if at is None else next(found) for at in places]
 
 
 def own_mark(text: str, language: str) -> str:

@@ -63,6 +63,18 @@ def evidence(kinds: FloatArray, endings: Sequence[Ending]) -> FloatArray:
     return np.concatenate([np.ones((len(kinds), 1)), model[:, 1:] - model[:, :1], odds, *quiet], axis=1)
 
 
+def moved(kinds: FloatArray, given: FloatArray, weights: FloatArray) -> FloatArray:
+    """The chances of the kinds ``(places, 3)``, moved by what is given ``(places, inputs)``.
+
+    ``weights`` are ``(inputs, 2)``, or ``(places, inputs, 2)`` where each place has its own.
+    """
+    scores = np.log(np.maximum(kinds, TINY))
+    scores[:, 1:] += (given[:, None] @ weights)[:, 0]
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares: FloatArray = powers / powers.sum(axis=1, keepdims=True)
+    return shares
+
+
 def weighed(
     chances: npt.NDArray[np.floating], endings: Sequence[Ending | None], owns: Sequence[str], language: str
 ) -> npt.NDArray[np.floating]:
@@ -77,10 +89,7 @@ def weighed(
     rows = list(told)
     before = by_kind(chances[rows], language)
     weights = load_hearing(language)[[kind_of(owns[at]) for at in rows]]
-    scores = np.log(np.maximum(before, TINY))
-    scores[:, 1:] += np.einsum("pe,pek->pk", evidence(before, list(told.values())), weights)
-    after = np.exp(scores - scores.max(axis=1, keepdims=True))
-    after /= after.sum(axis=1, keepdims=True)
+    after = moved(before, evidence(before, list(told.values())), weights)
     changed = chances.astype(np.float64)
     changed[rows] *= (after / np.maximum(before, TINY))[:, [kind_of(mark) for mark in MARKS[language]]]
     return changed

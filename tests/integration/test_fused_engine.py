@@ -216,6 +216,22 @@ def test_words_begin_where_the_references_do(heard: list[Hypothesis], reference:
     assert np.median(errors) < 60
 
 
+def test_each_word_tells_how_likely_a_mark_was_after_it(
+    heard: list[Hypothesis], reference: list[Hypothesis], requests: Sequence[Request]
+) -> None:
+    assert all(word.ending is None for one in reference for word in one.segment.words)
+    with_mark, without = [], []
+    for one, asked in zip(heard, requests, strict=True):
+        for word in one.segment.words:
+            assert word.ending
+            assert word.ending.quiet_ms <= asked.audio.slice.span.duration_ms
+            (without if word.text.strip().isalnum() else with_mark).append(word.ending.inside + word.ending.end)
+    assert len(with_mark) > 4
+    assert max(map(max, (with_mark, without))) <= 1.001
+    assert np.median(with_mark) > 0.6
+    assert np.median(without) < 0.05
+
+
 def test_in_bfloat16_the_text_is_nearly_the_same(
     base: Path, half: OpenVinoWhisper, requests: Sequence[Request], heard: list[Hypothesis]
 ) -> None:
